@@ -1,0 +1,1 @@
+"""Agents that learn from token-level Gymnasium environments."""

@@ -1,0 +1,96 @@
+"""Where policies come from: a tiny model built on the spot, a pretrained name or folder, or a GGUF file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+PAD, EOS = "<pad>", "<eos>"
+
+
+@dataclass(frozen=True)
+class TinyConfig:
+    """Shape of the small decoder that trains on a laptop (Llama architecture)."""
+
+    hidden_size: int = 128
+    intermediate_size: int = 384
+    layers: int = 4
+    heads: int = 4
+    vocab_size: int = 512
+    """Most entries of the byte-pair tokenizer trained on the task's texts."""
+    max_length: int = 384
+    """Longest sequence, tokens."""
+
+
+def train_tokenizer(texts: Iterable[str], vocab_size: int) -> PreTrainedTokenizerFast:
+    """A byte-level BPE tokenizer of the given texts: any string encodes, digits stand alone, `<pad>` is 0, `<eos>` 1."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        special_tokens=[PAD, EOS],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, pad_token=PAD, eos_token=EOS, clean_up_tokenization_spaces=False
+    )
+
+
+def build_tiny(tokenizer: Any, config: TinyConfig, seed: int) -> LlamaForCausalLM:
+    """A randomly initialised decoder of about a million parameters; the same seed gives the same weights."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        return LlamaForCausalLM(
+            LlamaConfig(
+                vocab_size=len(tokenizer),
+                hidden_size=config.hidden_size,
+                intermediate_size=config.intermediate_size,
+                num_hidden_layers=config.layers,
+                num_attention_heads=config.heads,
+                num_key_value_heads=config.heads,
+                max_position_embeddings=config.max_length,
+                pad_token_id=tokenizer.pad_token_id,
+                eos_token_id=tokenizer.eos_token_id,
+                bos_token_id=None,
+                tie_word_embeddings=True,
+            )
+        )
+
+
+def load_pretrained(model: str, dtype: torch.dtype = torch.float32) -> tuple[Any, Any]:
+    """(model, tokenizer) of a name on the hub, a folder, or a `.gguf` file.
+
+    Raises:
+        FileNotFoundError: a path that does not exist.
+        ValueError: a model or tokenizer that cannot be loaded, with the reason.
+    """
+    path = Path(model)
+    source, extra = model, {}
+    looks_like_path = path.suffix == ".gguf" or model.startswith((".", "/", "~"))
+    if looks_like_path:
+        path = path.expanduser()
+        if not path.exists():
+            raise FileNotFoundError(f"model {model!r} does not exist: expected a folder, a .gguf file or a name on the hub")
+        source = str(path)
+        if path.suffix == ".gguf":
+            source, extra = str(path.parent), {"gguf_file": path.name}
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(source, **extra)
+        loaded = AutoModelForCausalLM.from_pretrained(source, dtype=dtype, **extra)
+    except (OSError, ValueError, ImportError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ValueError(f"could not load model {model!r} (tiny, a hub name, a folder or a .gguf file): {reason}") from error
+    if tokenizer.pad_token_id is None:
+        tokenizer.pad_token = tokenizer.eos_token
+    return loaded, tokenizer

@@ -1,0 +1,68 @@
+"""What is logged of one iteration; names as TRL's where it has them, so that dashboards carry over."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import torch
+
+from agents.evaluate import pass_rate
+from agents.ppo.config import PPOConfig
+from agents.ppo.objective import explained_variance, masked_mean
+
+if TYPE_CHECKING:
+    from agents.ppo.agent import Batch
+
+
+def batch_metrics(batch: Batch, config: PPOConfig) -> dict[str, float]:
+    """Scores, KL cost, critic and length statistics of a stored batch; raw score and KL cost apart."""
+    rollout, mask = batch.rollout, batch.mask
+    counted = ~rollout.unscored
+    log_ratio = (batch.old_logprobs - batch.ref_logprobs).masked_fill(~mask, 0.0)  # (B, T)
+    answer_kl = log_ratio.sum(1)[counted]
+    scores = rollout.scores[counted]
+    returns, advantages = batch.returns[mask], batch.advantages[mask]
+    lengths = rollout.n_actions.float()
+    stops = [info.get("stop_reason") == "stop" for info in rollout.infos]
+    comparison = batch.comparison
+    return {
+        "objective/scores": float(scores.mean()),
+        "objective/pass_rate": pass_rate([info for info, keep in zip(rollout.infos, counted, strict=True) if keep]),
+        "objective/non_score_reward": float(-config.kl_coef * answer_kl.mean()),
+        "objective/rlhf_reward": float(scores.mean() - config.kl_coef * answer_kl.mean()),
+        "objective/kl": float(answer_kl.mean()),
+        "objective/kl_per_token": float(masked_mean(log_ratio, mask)),
+        "objective/kl_answer_min": float(answer_kl.min()),
+        "objective/kl_answer_max": float(answer_kl.max()),
+        "objective/kl_coef": config.kl_coef,
+        "objective/entropy": float(masked_mean(batch.entropy, mask)),
+        "objective/unscored": float(rollout.unscored.sum()),
+        "ppo/val/var_explained": explained_variance(batch.values, batch.returns, mask),
+        "ppo/val/value_mean": float(masked_mean(batch.values, mask)),
+        "ppo/returns/mean": float(returns.mean()),
+        "ppo/returns/var": float(returns.var(correction=0)),
+        "ppo/advantages/mean": float(advantages.mean()),
+        "ppo/advantages/std": float(advantages.std(correction=0)),
+        "ppo/advantages/min": float(advantages.min()),
+        "ppo/advantages/max": float(advantages.max()),
+        "tokens/responses_len_mean": float(lengths.mean()),
+        "tokens/sampled": float(lengths.sum()),
+        "val/num_eos_tokens": float(sum(stops)),
+        "val/truncation_rate": 1 - sum(stops) / len(stops),
+        "mismatch/max": comparison.max,
+        "mismatch/p50": comparison.p50,
+        "mismatch/p99": comparison.p99,
+        "mismatch/max_ratio": comparison.max_ratio,
+        "mismatch/min_ratio": comparison.min_ratio,
+    }
+
+
+def mean_metrics(stats: Sequence[dict[str, float]]) -> dict[str, float]:
+    """Mean of each statistic over the steps that have it, and how far the ratio wandered."""
+    names = dict.fromkeys(name for step in stats for name in step)
+    means = {name: float(torch.tensor([step[name] for step in stats if name in step]).mean()) for name in names}
+    if stats:
+        means["val/ratio_var"] = float(torch.tensor([step["val/ratio"] for step in stats]).var(correction=0))
+        means["val/ratio_first"] = stats[0]["val/ratio"]
+    return means

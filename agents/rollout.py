@@ -1,0 +1,290 @@
+"""Rollouts: the aligned record of one batch of episodes, and the loop that collects it from any token environment.
+
+Legend: B rows (episodes), S tokens of the longest row, T actions of the longest row, V vocabulary.
+
+The record is compact: column t holds the t-th *action* of a row, wherever it stands among the tokens. Prompt tokens and
+tokens that the environment inserted have no column, so no loss, KL or value can touch them, and "the next action" is
+always the next column.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium.vector import VectorEnv
+from torch import Tensor
+
+from agents.engine import Engine, Turn
+from agents.sampling import Sampling
+
+
+@dataclass
+class Rollout:
+    """One batch of finished episodes, padded on the right."""
+
+    tokens: Tensor  # (B, S) int64: prompt, actions and inserted tokens as they stood in the environment
+    lengths: Tensor  # (B,) int64 real tokens of each row
+    prompt_lengths: Tensor  # (B,) int64
+    positions: Tensor  # (B, T) int64: index in `tokens` of action t; 1 on padding
+    n_actions: Tensor  # (B,) int64 real actions of each row
+    logprobs: Tensor  # (B, T) float32: behaviour log-probs, stored when the token was drawn
+    rewards: Tensor  # (B, T) float32: the environment's reward of each action
+    terminated: Tensor  # (B,) bool: the task ended the episode
+    truncated: Tensor  # (B,) bool: cut off from outside, no verdict was given
+    allowed: Tensor  # (V,) or (B, T, V) bool: tokens that could be drawn
+    infos: list[dict[str, Any]]  # each row's last info
+    sampling: Sampling
+    weight_version: int
+    seconds: dict[str, float] = field(default_factory=dict)  # generation, environment (verdicts included)
+
+    @property
+    def unscored(self) -> Tensor:
+        """(B,) bool: rows whose judge broke; masked out of training, counted in the log."""
+        return torch.tensor([bool(info.get("unscored", False)) for info in self.infos])
+
+    @property
+    def real(self) -> Tensor:
+        """(B, T) bool: real actions, from lengths and never from token ids (the pad token may be the stop token)."""
+        return torch.arange(self.positions.shape[1]) < self.n_actions[:, None]
+
+    @property
+    def mask(self) -> Tensor:
+        """(B, T) bool: real actions that train."""
+        return self.real & ~self.unscored[:, None]
+
+    @property
+    def scores(self) -> Tensor:
+        """(B,) raw score of each episode: the sum of the environment's rewards."""
+        return self.rewards.sum(1)
+
+    def texts(self, decode: Any) -> list[tuple[str, str]]:
+        """(prompt, answer) of each row; `decode` maps ids to text."""
+        pairs = []
+        for tokens, start, end in zip(self.tokens, self.prompt_lengths.tolist(), self.lengths.tolist(), strict=True):
+            pairs.append((decode(tokens[:start].tolist()), decode(tokens[start:end].tolist())))
+        return pairs
+
+
+@dataclass
+class _Row:
+    """One episode while it is being collected."""
+
+    tokens: list[int]
+    prompt_length: int
+    positions: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    rewards: list[float] = field(default_factory=list)
+    allowed: list[np.ndarray] = field(default_factory=list)
+    terminated: bool = False
+    truncated: bool = False
+    info: dict[str, Any] = field(default_factory=dict)
+
+    def append(self, turn: Turn, reward: float, prefix: np.ndarray, allowed: np.ndarray) -> None:
+        """Add a turn's actions and whatever the environment inserted after them."""
+        start = len(self.tokens)
+        written = prefix[start : start + len(turn.ids)]
+        if not np.array_equal(written, turn.ids):
+            raise RuntimeError(
+                "the environment's prefix does not continue with the sampled tokens "
+                f"(sampled {turn.ids.tolist()[:8]}, prefix has {written.tolist()[:8]}): tokens must never be re-encoded"
+            )
+        self.positions += range(start, start + len(turn.ids))
+        self.logprobs += turn.logprobs.tolist()
+        self.rewards += [0.0] * (len(turn.ids) - 1) + [float(reward)]
+        self.allowed += [allowed] * len(turn.ids)
+        self.tokens = prefix.tolist()
+
+
+def collect(
+    env: VectorEnv,
+    engine: Engine,
+    sampling: Sampling,
+    generator: torch.Generator | None,
+    *,
+    seeds: Sequence[int] | None = None,
+    indices: Sequence[int] | None = None,
+) -> Rollout:
+    """Play one episode in every row of a vector environment whose autoreset is disabled.
+
+    Args:
+        env: Discrete(V) actions and a Dict observation with `tokens` and `length` (token prefix).
+        engine: the generator.
+        sampling: how tokens are drawn.
+        generator: source of randomness for sampling.
+        seeds: one per row; a run that resets with seeds derived from (run, iteration, row) needs no hidden state.
+        indices: the example each row plays (evaluation); drawn by the environment otherwise.
+    """
+    options = None if indices is None else {"index": list(indices)}
+    observation, infos = env.reset(seed=None if seeds is None else list(seeds), options=options)
+    rows = [_Row(list(map(int, prefix)), len(prefix), info=row_info(infos, i)) for i, prefix in prefixes(observation)]
+    player = _WholeTurns(env) if has_whole_turns(env) else _TokenByToken(env)
+    stops = stop_tokens(env)
+    seconds = {"generation": 0.0, "environment": 0.0}
+    active = list(range(len(rows)))
+    while active:
+        started = time.perf_counter()
+        masks = np.broadcast_to(np.asarray(action_masks(env)), (len(rows), env.single_action_space.n))
+        budgets = np.minimum(remaining(observation, active), player.longest_turn)
+        turns = engine.generate(
+            [np.asarray(rows[i].tokens) for i in active],
+            budgets, stops, torch.from_numpy(masks[active].copy()), sampling, generator,
+        )  # fmt: skip
+        seconds["generation"] += time.perf_counter() - started
+        started = time.perf_counter()
+        observation, results = player.play(active, turns, observation)
+        for i, turn in zip(active, turns, strict=True):
+            reward, terminated, truncated, info = results[i]
+            length = int(observation["length"][i].item())
+            rows[i].append(turn, reward, observation["tokens"][i][:length], masks[i])
+            rows[i].terminated, rows[i].truncated, rows[i].info = terminated, truncated, {**rows[i].info, **info}
+        seconds["environment"] += time.perf_counter() - started
+        active = [i for i in active if not (rows[i].terminated or rows[i].truncated)]
+    return pack(rows, sampling, engine.weight_version, seconds)
+
+
+class _WholeTurns:
+    """Hands turns to an environment that offers `send` and `recv`; verdicts run in parallel behind them."""
+
+    longest_turn = np.iinfo(np.int64).max
+
+    def __init__(self, env: VectorEnv) -> None:
+        self.env: Any = env.unwrapped
+
+    def play(self, active: list[int], turns: list[Turn], observation: dict[str, np.ndarray]):
+        self.env.send(np.array(active), [turn.ids for turn in turns])
+        observation = {key: value.copy() for key, value in observation.items()}
+        results: dict[int, tuple[float, bool, bool, dict]] = {}
+        while len(results) < len(active):
+            rows, obs, rewards, terminated, truncated, infos = self.env.recv()
+            for k, row in enumerate(int(r) for r in rows):
+                results[row] = (float(rewards[k]), bool(terminated[k]), bool(truncated[k]), infos[k])
+                for key in observation:
+                    observation[key][row] = obs[key][k]
+        return observation, results
+
+
+class _TokenByToken:
+    """Steps any vector environment one token at a time; rows that have ended are reset and played on unrecorded."""
+
+    longest_turn = 1
+
+    def __init__(self, env: VectorEnv) -> None:
+        self.env = env
+        self.ended = np.zeros(env.num_envs, dtype=bool)
+
+    def play(self, active: list[int], turns: list[Turn], observation: dict[str, np.ndarray]):
+        if self.ended.any():
+            observation, _ = self.env.reset(options={"reset_mask": self.ended.copy()})
+        actions = np.zeros(self.env.num_envs, dtype=np.int64)
+        actions[:] = np.asarray(action_masks(self.env)).reshape(-1, self.env.single_action_space.n).argmax(-1)
+        for i, turn in zip(active, turns, strict=True):
+            actions[i] = turn.ids[0]
+        observation, rewards, terminated, truncated, infos = self.env.step(actions)
+        self.ended = np.asarray(terminated) | np.asarray(truncated)
+        results = {
+            i: (float(rewards[i]), bool(terminated[i]), bool(truncated[i]), row_info(infos, i)) for i in active
+        }
+        return observation, results
+
+
+def pack(rows: list[_Row], sampling: Sampling, weight_version: int, seconds: dict[str, float]) -> Rollout:
+    """Rows of unequal length -> right-padded tensors."""
+    n_tokens, n_actions = max(len(r.tokens) for r in rows), max(len(r.positions) for r in rows)
+    tokens = torch.zeros(len(rows), n_tokens, dtype=torch.int64)
+    positions = torch.ones(len(rows), n_actions, dtype=torch.int64)
+    logprobs, rewards = torch.zeros(len(rows), n_actions), torch.zeros(len(rows), n_actions)
+    for i, row in enumerate(rows):
+        n = len(row.positions)
+        tokens[i, : len(row.tokens)] = torch.tensor(row.tokens)
+        positions[i, :n] = torch.tensor(row.positions)
+        logprobs[i, :n], rewards[i, :n] = torch.tensor(row.logprobs), torch.tensor(row.rewards)
+    return Rollout(
+        tokens=tokens,
+        lengths=torch.tensor([len(row.tokens) for row in rows]),
+        prompt_lengths=torch.tensor([row.prompt_length for row in rows]),
+        positions=positions,
+        n_actions=torch.tensor([len(row.positions) for row in rows]),
+        logprobs=logprobs,
+        rewards=rewards,
+        terminated=torch.tensor([row.terminated for row in rows]),
+        truncated=torch.tensor([row.truncated for row in rows]),
+        allowed=_pack_allowed(rows, n_actions),
+        infos=[row.info for row in rows],
+        sampling=sampling,
+        weight_version=weight_version,
+        seconds=seconds,
+    )
+
+
+def _pack_allowed(rows: list[_Row], n_actions: int) -> Tensor:
+    """(V,) when every action had the same mask (the usual case), else (B, T, V)."""
+    first = rows[0].allowed[0]
+    if all(mask is first or np.array_equal(mask, first) for row in rows for mask in row.allowed):
+        return torch.from_numpy(first.copy())
+    allowed = torch.ones(len(rows), n_actions, len(first), dtype=torch.bool)
+    for i, row in enumerate(rows):
+        allowed[i, : len(row.allowed)] = torch.from_numpy(np.stack(row.allowed))
+    return allowed
+
+
+# What is read of an environment: spaces, observations, infos and the attributes documented on `TokenEnv`.
+
+
+def attribute(env: VectorEnv, name: str, default: Any = None) -> Any:
+    """An attribute of a vector environment or, where it has none, of its first sub-environment."""
+    for holder in (env, getattr(env, "unwrapped", env)):
+        if hasattr(holder, name):
+            return getattr(holder, name)
+    if hasattr(env, "get_attr"):
+        try:
+            return env.get_attr(name)[0]
+        except AttributeError:
+            return default
+    return default
+
+
+def has_whole_turns(env: VectorEnv) -> bool:
+    """Whether the environment takes whole turns (`send` and `recv`)."""
+    return hasattr(env.unwrapped, "send") and hasattr(env.unwrapped, "recv")
+
+
+def stop_tokens(env: VectorEnv) -> frozenset[int]:
+    """Tokens that end a turn; none for an environment that names none (it is stepped token by token anyway)."""
+    stops = attribute(env, "stop_token_ids")
+    if stops is None:
+        eos = attribute(env, "eos_token_id")
+        stops = [] if eos is None else [eos]
+    return frozenset(int(token) for token in stops)
+
+
+def action_masks(env: VectorEnv) -> np.ndarray:
+    """(V,) or (B, V) bool; everything is allowed where the environment has no masks."""
+    if hasattr(env.unwrapped, "action_masks"):
+        return env.unwrapped.action_masks()
+    if isinstance(getattr(env.unwrapped, "envs", None), list | tuple) and attribute(env, "action_masks") is not None:
+        return np.stack(env.call("action_masks"))
+    return np.ones(env.single_action_space.n, dtype=bool)
+
+
+def prefixes(observation: dict[str, np.ndarray]):
+    """(row, token prefix) of each row of a batched observation."""
+    for i, (tokens, length) in enumerate(zip(observation["tokens"], observation["length"], strict=True)):
+        yield i, tokens[: int(np.asarray(length).item())]
+
+
+def remaining(observation: dict[str, np.ndarray], active: list[int]) -> np.ndarray:
+    """(n,) tokens each active row may still write; 1 when the environment does not say (then one token at a time)."""
+    if "remaining" not in observation:
+        return np.ones(len(active), dtype=np.int64)
+    return np.asarray(observation["remaining"]).reshape(-1)[active]
+
+
+def row_info(infos: dict[str, Any], row: int) -> dict[str, Any]:
+    """One row of Gymnasium's vector info format: arrays, each with a `_name` mask of the rows that have it."""
+    names = [name for name in infos if not name.startswith("_")]
+    return {name: infos[name][row] for name in names if infos.get(f"_{name}") is None or infos[f"_{name}"][row]}
