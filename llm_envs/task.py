@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
+import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from llm_envs.error import OptionError, unknown
 from verifiers import Answer, Example, Verifier
 
 
@@ -17,6 +20,11 @@ class AnswerFormatError(ValueError):
 def whole_message(example: Example, message: str) -> Answer:
     """The default extraction: the message itself, surrounding whitespace removed, is the answer."""
     return Answer(text=message.strip())
+
+
+def empty_message(example: Example) -> str:
+    """The default message that must not pass: nothing at all."""
+    return ""
 
 
 @dataclass(frozen=True)
@@ -33,6 +41,7 @@ class Task:
         wrong: example -> a message that must not pass (for code repair, one that leaves the bug untouched).
         max_new_tokens: tokens the policy may write in one episode, stop token included.
         judge_unfinished: whether an answer cut off by the budget is judged (True) or scores 0 unasked (False).
+        source: the reference and options `load_task` built it from; a pickled task is rebuilt from them.
     """
 
     name: str
@@ -41,9 +50,74 @@ class Task:
     verifier: str | Verifier = "exact_match"
     verifier_options: Mapping[str, Any] = field(default_factory=dict)
     extract: Callable[[Example, str], Answer] = whole_message
-    wrong: Callable[[Example], str] = lambda example: ""
+    wrong: Callable[[Example], str] = empty_message
     max_new_tokens: int = 256
     judge_unfinished: bool = True
+    source: tuple[str, dict[str, Any]] | None = field(default=None, compare=False, repr=False)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        if self.source is not None:
+            return load_task, self.source
+        return super().__reduce_ex__(protocol)
+
+
+TaskFactory = Callable[..., Task]
+
+_registered: dict[str, Task | TaskFactory] = {}
+_loaded: dict[tuple[str, str], Task] = {}
+
+
+def remember_task(name: str, task: Task | TaskFactory) -> None:
+    """Make `name` a reference that `load_task` understands in this process."""
+    _registered[name] = task
+    for key in [key for key in _loaded if key[0] == name]:
+        del _loaded[key]
+
+
+def load_task(reference: str | Task, options: Mapping[str, Any] | None = None) -> Task:
+    """Build a task, or return the one built before from the same reference and options.
+
+    Args:
+        reference: `"module:function"`, a name given to `register_task`, or a task object.
+        options: keyword arguments for the factory.
+    """
+    options = dict(options or {})
+    factory = find_factory(reference)
+    known = [] if isinstance(factory, Task) else factory_options(factory)
+    for option in options if known is not None else ():
+        if option not in known:
+            raise OptionError(unknown(f"option of task {reference!r}", option, known))
+    if isinstance(reference, Task):
+        return reference
+    key = (reference, repr(sorted(options.items())))
+    if key not in _loaded:
+        task = factory if isinstance(factory, Task) else factory(**options)
+        # `source` keeps the options alive, without which an object's address in the key could be reused.
+        _loaded[key] = replace(task, source=(reference, options))
+    return _loaded[key]
+
+
+def find_factory(reference: str | Task) -> Task | TaskFactory:
+    """The task object or the factory that a reference stands for; imports its module if need be."""
+    if isinstance(reference, Task):
+        return reference
+    if reference in _registered:
+        return _registered[reference]
+    module, _, function = reference.partition(":")
+    if not function:
+        raise OptionError(unknown("task", reference, sorted(_registered)) + '; or give "module:function"')
+    try:
+        return getattr(importlib.import_module(module), function)
+    except (ModuleNotFoundError, AttributeError) as error:
+        raise OptionError(f"cannot load the task {reference!r}: {error}") from error
+
+
+def factory_options(factory: TaskFactory) -> list[str] | None:
+    """The keyword arguments a factory takes, or None when it takes any."""
+    parameters = inspect.signature(factory).parameters.values()
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+        return None
+    return [parameter.name for parameter in parameters]
 
 
 def content_hash(content: str) -> str:

@@ -1,0 +1,194 @@
+"""Run our own small programs in-process, deterministically and without danger.
+
+The code is ours (originals and their mutants), so nothing here defends against malice; that is the sandbox's job. But a
+mutant may loop for ever or grow without bound. So the AST is instrumented: loops and function entries burn *fuel* (a
+count, hence the same on every machine), and sizes are checked there too. No tracing, no signals, no clocks.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+FUEL = 300
+LONG_FUEL = 5_000
+_MAX_LENGTH = 5_000
+_MAX_INTEGER = 10**40
+_ALLOWED = (
+    *("abs", "all", "any", "bool", "chr", "dict", "divmod", "enumerate", "filter", "int", "isinstance", "len", "list"),
+    *("map", "max", "min", "ord", "reversed", "round", "set", "sorted", "str", "sum", "tuple", "zip"),
+)
+_BUILTINS = {name: getattr(builtins, name) for name in _ALLOWED}
+_SCALARS = (int, str, bool, type(None))
+
+
+class OutOfFuelError(Exception):
+    """The program ran (or grew) past its limit."""
+
+
+class Outcome(NamedTuple):
+    """What one call gave: a value, or in `error` the name of the exception (`timeout`: it did not end)."""
+
+    value: Any
+    error: str = ""
+
+    def __str__(self) -> str:
+        return self.error or repr(self.value)
+
+
+class _Tank:
+    """The fuel of one loaded program, refilled before each call."""
+
+    def __init__(self) -> None:
+        self.fuel = 0
+        self.limit = 0
+
+    def tick(self, variables: Mapping[str, Any]) -> None:
+        self.fuel -= 1
+        if self.fuel < 0:
+            raise OutOfFuelError
+        for value in variables.values():
+            _check_size(value)
+
+    def enter(self) -> None:
+        self.fuel -= 1
+        if self.fuel < 0:
+            raise RecursionError
+
+    def range(self, *args: int) -> range:
+        steps = range(*args)
+        if len(steps) > self.limit:
+            raise OutOfFuelError
+        return steps
+
+    def multiply(self, left: Any, right: Any) -> Any:
+        for sized, count in ((left, right), (right, left)):
+            if isinstance(sized, (str, list, tuple)) and isinstance(count, int) and len(sized) * count > _MAX_LENGTH:
+                raise OutOfFuelError
+        return left * right
+
+
+def _check_size(value: Any) -> None:
+    if isinstance(value, int):
+        if abs(value) > _MAX_INTEGER:
+            raise OutOfFuelError
+    elif isinstance(value, (str, list, tuple, dict, set)) and len(value) > _MAX_LENGTH:
+        raise OutOfFuelError
+
+
+_TICK = ast.parse("_tick(locals())").body[0]
+_ENTER = ast.parse("_enter()").body[0]
+
+
+class _Instrument(ast.NodeTransformer):
+    """Insert the fuel counters; products get a size check, since `'ab' * n` grows in a single step."""
+
+    def visit_For(self, node: ast.For) -> ast.AST:
+        self.generic_visit(node)
+        node.body.insert(0, _TICK)
+        return node
+
+    def visit_While(self, node: ast.While) -> ast.AST:
+        self.generic_visit(node)
+        node.body.insert(0, _TICK)
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        self.generic_visit(node)
+        node.body.insert(0, _ENTER)
+        return node
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.Mult):
+            return node
+        name = ast.copy_location(ast.Name("_multiply", ast.Load()), node)
+        return ast.copy_location(ast.Call(name, [node.left, node.right], []), node)
+
+
+def load(source: str, entry: str) -> Callable[[Sequence[Any], int], Outcome]:
+    """Compile `source`; the returned callable takes (args, fuel) and never raises.
+
+    An in-place product (`x *= y`) is left alone: loops check the size of every variable at each turn, and one
+    multiplication of checked values is harmless in numbers and caught at the next turn in sequences.
+    """
+    tree = _Instrument().visit(ast.parse(source))
+    tank = _Tank()
+    scope: dict[str, Any] = {
+        "__builtins__": _BUILTINS | {"range": tank.range, "locals": locals},
+        "_tick": tank.tick,
+        "_enter": tank.enter,
+        "_multiply": tank.multiply,
+    }
+    exec(compile(tree, "<program>", "exec"), scope)  # noqa: S102 - our own code, see the module docstring
+    function = scope[entry]
+
+    def call(args: Sequence[Any], fuel: int) -> Outcome:
+        tank.fuel = tank.limit = fuel
+        try:
+            return Outcome(function(*(clone(arg) for arg in args)))
+        except OutOfFuelError:
+            return Outcome(None, "timeout")
+        except Exception as error:  # noqa: BLE001 - any exception is an outcome
+            return Outcome(None, type(error).__name__)
+
+    return call
+
+
+def clone(value: Any) -> Any:
+    """Copy of a plain value, so that a program may change its arguments."""
+    if isinstance(value, list):
+        return [clone(item) for item in value]
+    if isinstance(value, dict):
+        return {key: clone(item) for key, item in value.items()}
+    return value
+
+
+def same(left: Any, right: Any) -> bool:
+    """Equality with exact types all the way down (`True` is not `1`), the rule the verifier applies."""
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, (list, tuple)):
+        return len(left) == len(right) and all(map(same, left, right))
+    if isinstance(left, dict):
+        return left.keys() == right.keys() and all(same(value, right[key]) for key, value in left.items())
+    return bool(left == right)
+
+
+def is_plain(value: Any, depth: int = 4) -> bool:
+    """Whether the value prints and travels the same everywhere: no iterators, no functions, no list inside itself."""
+    if isinstance(value, (list, tuple, dict)) and depth == 0:
+        return False
+    if isinstance(value, (list, tuple)):
+        return all(is_plain(item, depth - 1) for item in value)
+    if isinstance(value, dict):
+        return all(isinstance(key, str) and is_plain(item, depth - 1) for key, item in value.items())
+    return isinstance(value, _SCALARS)
+
+
+def failures(source: str, entry: str, inputs: Iterable[Sequence[Any]], expected: Sequence[Any]) -> dict[int, Outcome]:
+    """Input number -> outcome, for each input on which `source` does not give the expected value.
+
+    Empty means proven right on these inputs. Fuel is only a stand-in for "never ends", so a program that failed by
+    fuel alone is asked again with much more of it, and counts as right where it then gives the value.
+    """
+    call = load(source, entry)
+    wrong: dict[int, Outcome] = {}
+    slow: list[int] = []
+    inputs = list(inputs)
+    for number, args in enumerate(inputs):
+        outcome = call(args, FUEL)
+        if outcome.error or not same(expected[number], outcome.value):
+            wrong[number] = outcome
+            if outcome.error in ("timeout", "RecursionError"):
+                slow.append(number)
+            if len(slow) == 3:  # enough to show; every further one would burn a full tank
+                break
+    if slow and len(slow) == len(wrong):
+        for number in slow:
+            outcome = call(inputs[number], LONG_FUEL)
+            if not outcome.error and same(expected[number], outcome.value):
+                del wrong[number]
+    return wrong

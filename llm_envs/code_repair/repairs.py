@@ -1,0 +1,171 @@
+"""Repairs: an original, a proven-wrong variant of it, and the calls that tell them apart.
+
+Each (family, split, difficulty) has its own endless deterministic stream of distinct repairs; the k-th is built when
+somebody asks for it. A repair's split follows from its original's abstract hash alone, so all mutants of an original,
+and all programs that differ only in names, stay together.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from random import Random
+from typing import Any
+
+from llm_envs.code_repair.execute import Outcome, clone, failures, is_plain
+from llm_envs.code_repair.lazy import LazyStream
+from llm_envs.code_repair.line_edit import edit_between, write_edit
+from llm_envs.code_repair.mutate import Edit, apply, edits
+from llm_envs.code_repair.program import FAMILIES, Family, Program, abstract_hash
+from llm_envs.error import OptionError, unknown
+
+SPLITS = ("train", "validation", "test")
+VALIDATION_PERCENT = 15
+SHOWN = 2
+MAX_TESTS = 14
+# Longest gold edit in characters, by number of bugs: a few mutations re-indent half the function, and a token budget
+# that fits them would be paid by every episode.
+MAX_EDIT_LENGTH = {1: 96, 2: 144}
+_TRIES = 3_000  # draws without a new repair after which a family counts as exhausted
+_MUTANT_TRIES = 8
+
+
+@dataclass(frozen=True)
+class Repair:
+    """A buggy function and everything needed to present and judge it.
+
+    Attributes:
+        family, theme: where the program comes from.
+        name: the function's name.
+        original, buggy: canonical sources.
+        kinds: the kinds of its bugs, one or two.
+        original_hash: abstract hash of the original.
+        shown: (arguments, expected value, what the buggy function gives) for the prompt.
+        tests: `{"args": [...], "expected": value}` for the verifier.
+    """
+
+    family: str
+    theme: str
+    name: str
+    original: str
+    buggy: str
+    kinds: tuple[str, ...]
+    original_hash: str
+    shown: tuple[tuple[tuple[Any, ...], Any, Outcome], ...]
+    tests: tuple[Mapping[str, Any], ...]
+
+
+def split_of(original_hash: str, held_out: bool) -> str:
+    """The one split in which an original and all its mutants live."""
+    if held_out:
+        return "test"
+    return "validation" if int(original_hash, 16) % 100 < VALIDATION_PERCENT else "train"
+
+
+def families_of(split: str) -> list[Family]:
+    """The families that feed a split, in order of registration."""
+    if split not in SPLITS:
+        raise OptionError(unknown("split", split, SPLITS))
+    return [family for family in FAMILIES.values() if family.held_out == (split == "test")]
+
+
+@cache
+def stream(family_name: str, split: str, difficulty: int) -> LazyStream[Repair]:
+    """The distinct repairs of one family; one stream per process, shared by all tasks."""
+    family = FAMILIES[family_name]
+    rng = Random(f"{family_name}/{split}/{difficulty}")
+
+    def draw(seen: set[str]) -> tuple[str, Repair] | None:
+        program = family.draw(rng)
+        original_hash = abstract_hash(program.source)
+        if split_of(original_hash, family.held_out) != split:
+            return None
+        repair = break_program(family, program, original_hash, difficulty, rng, seen)
+        return None if repair is None else (repair.buggy, repair)
+
+    return LazyStream(f"family {family_name!r}, split {split!r}, difficulty {difficulty}", draw, _TRIES)
+
+
+def break_program(
+    family: Family, program: Program, original_hash: str, difficulty: int, rng: Random, seen: set[str]
+) -> Repair | None:
+    """A repair made from `program` whose buggy source is not in `seen`; None when a few tries find none."""
+    expected = prove(program)
+    tree = ast.parse(program.source)
+    choices = edits(tree)
+    for _ in range(_MUTANT_TRIES):
+        bugs = _draw_bugs(choices, difficulty, rng)
+        buggy = apply(tree, *bugs)
+        if buggy == program.source or buggy in seen:
+            continue
+        if len(write_edit(edit_between(buggy, program.source))) > MAX_EDIT_LENGTH[difficulty]:
+            continue
+        wrong = failures(buggy, program.name, program.inputs, expected)
+        if len(wrong) < SHOWN or not all(is_plain(outcome.value) for outcome in wrong.values()):
+            continue
+        if difficulty > 1 and not _all_needed(tree, bugs, buggy, program, expected):
+            continue
+        shown, tests = _divide(program, expected, wrong)
+        kinds = tuple(bug.kind for bug in bugs)
+        return Repair(
+            family.name, family.theme, program.name, program.source, buggy, kinds, original_hash, shown, tests
+        )
+    return None
+
+
+def prove(program: Program) -> list[Any]:
+    """The expected values; raises if the program and its oracle disagree anywhere."""
+    expected = [program.reference(*(clone(arg) for arg in args)) for args in program.inputs]
+    wrong = failures(program.source, program.name, program.inputs, expected)
+    if wrong:
+        number, outcome = next(iter(wrong.items()))
+        call = f"{program.name}{program.inputs[number]}"
+        raise AssertionError(f"{call} gives {outcome}, its oracle {expected[number]!r}:\n{program.source}")
+    return expected
+
+
+def _draw_bugs(choices: list[Edit], difficulty: int, rng: Random) -> list[Edit]:
+    """Edits of different kinds; the kind is drawn first, so that rare kinds are not drowned by frequent ones."""
+    kinds = list(dict.fromkeys(edit.kind for edit in choices))
+    chosen = rng.sample(kinds, min(difficulty, len(kinds)))
+    return [rng.choice([edit for edit in choices if edit.kind == kind]) for kind in chosen]
+
+
+def _all_needed(tree: ast.Module, bugs: list[Edit], buggy: str, program: Program, expected: list[Any]) -> bool:
+    """Whether each bug alone still leaves the program wrong, so that a repair must fix every one of them."""
+    if len(bugs) < 2:
+        return False
+    for bug in bugs:
+        alone = apply(tree, bug)
+        if alone in (buggy, program.source) or not failures(alone, program.name, program.inputs, expected):
+            return False
+    return True
+
+
+def _divide(program: Program, expected: list[Any], wrong: dict[int, Outcome]) -> tuple[tuple, tuple]:
+    """The failing calls to show (shortest in print) and the hidden tests.
+
+    Hidden tests are all other inputs, failing ones first. If that would leave no failing call, the shown ones are
+    hidden tests too: a test set that the buggy function passes would be worse than one that overlaps the prompt.
+    """
+
+    def length(number: int) -> int:
+        return len(repr(program.inputs[number])) + len(repr(expected[number])) + len(str(wrong[number]))
+
+    shown = sorted(wrong, key=length)[:SHOWN]
+    kept_back = shown if len(wrong) > SHOWN else []
+    rest = [number for number in range(len(program.inputs)) if number not in kept_back]
+    rest.sort(key=lambda number: number not in wrong)
+    tests = tuple({"args": list(program.inputs[n]), "expected": expected[n]} for n in sorted(rest[:MAX_TESTS]))
+    return tuple((program.inputs[n], expected[n], wrong[n]) for n in shown), tests
+
+
+def passes(source: str, entry: str, tests: tuple[Mapping[str, Any], ...]) -> bool:
+    """Whether a program of ours (not a policy's answer!) passes hidden tests, judged in-process."""
+    inputs, expected = [test["args"] for test in tests], [test["expected"] for test in tests]
+    try:
+        return not failures(source, entry, inputs, expected)
+    except SyntaxError:
+        return False

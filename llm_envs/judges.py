@@ -1,0 +1,45 @@
+"""Build the verifiers of an environment from what the user gave: nothing, a name, or an object."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import verifiers
+from llm_envs.error import OptionError
+from llm_envs.task import Task
+from verifiers import Verifier
+
+ExtraVerifiers = Mapping[str, str | Verifier] | Sequence[str | Verifier]
+
+
+def build_verifier(task: Task, spec: str | Verifier | None, options: Mapping[str, Any] | None) -> Verifier:
+    """The verifier that rewards: the task's own unless `spec` names or is another one.
+
+    `options` go to a verifier given by name; for the task's own they override the task's options one by one.
+    """
+    options = dict(options or {})
+    if spec is None or spec == task.verifier:
+        spec = task.verifier
+        if isinstance(spec, str):
+            options = {**task.verifier_options, **options}
+    if isinstance(spec, Verifier):
+        if options:
+            raise OptionError(f"verifier_options={options} need a verifier given by name, not the object {spec!r}")
+        return spec
+    try:
+        return verifiers.get_verifier(spec, **options)
+    except TypeError as error:
+        raise OptionError(f"cannot build verifier {spec!r} with verifier_options={options}: {error}") from error
+
+
+def build_extra_verifiers(extra: ExtraVerifiers) -> dict[str, Verifier]:
+    """Verifiers that judge beside the one that rewards, by the name under which `info` reports them."""
+    if isinstance(extra, str) or not isinstance(extra, (Mapping, Sequence)):
+        raise OptionError(f"extra_verifiers must be a list of verifiers or a dict of named ones, got {extra!r}")
+    if not isinstance(extra, Mapping):
+        names = [spec if isinstance(spec, str) else type(spec).__name__ for spec in extra]
+        if len(set(names)) < len(names):
+            raise OptionError(f"extra_verifiers {names} share a name; give a dict of named verifiers instead")
+        extra = dict(zip(names, extra, strict=True))
+    return {name: spec if isinstance(spec, Verifier) else verifiers.get_verifier(spec) for name, spec in extra.items()}

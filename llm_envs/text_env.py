@@ -1,0 +1,239 @@
+"""The text level: one step is one whole message, and a verifier turns it into the reward."""
+
+from __future__ import annotations
+
+import copy
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+import gymnasium as gym
+
+from llm_envs.error import EpisodeError, OptionError, unknown
+from llm_envs.judges import ExtraVerifiers, build_extra_verifiers, build_verifier
+from llm_envs.share import SharedSpecMixin, share, unshare
+from llm_envs.spaces import UnicodeText
+from llm_envs.task import AnswerFormatError, Task
+from verifiers import Answer, Example, Verdict, Verifier, VerifierError
+
+StopReason = Literal["stop", "length", "invalid_action"]
+
+
+class Message(str):
+    """A message that says why it ends; a `str`, so that it lies in the action space and passes through any wrapper.
+
+    A plain `str` given to `step` counts as finished (`"stop"`). The token level says `"length"` when the budget cut the
+    message off and `"invalid_action"` when the policy chose a token it must not.
+    """
+
+    stop_reason: StopReason
+
+    def __new__(cls, text: str, stop_reason: StopReason = "stop") -> Message:
+        """Attach the reason to the text."""
+        message = super().__new__(cls, text)
+        message.stop_reason = stop_reason
+        return message
+
+
+class TextEnv(SharedSpecMixin, gym.Env[str, str]):
+    """One task at the text level.
+
+    ## Description
+    `reset` draws an example from the split; the policy writes one message; the task cuts the answer out of it and the
+    verifier judges it. Answers that the task cannot find in the message score 0 with kind `bad_format`, unasked.
+
+    ## Action space
+    `UnicodeText`: one whole message. A `Message` may say that it was cut off.
+
+    ## Observation space
+    `UnicodeText`: the newest message only: the prompt at `reset` (of a chat prompt, the content of its last message),
+    the empty string at the end.
+
+    ## Rewards
+    The verdict's score, at the step that ends the episode.
+
+    ## Episode end
+    `terminated` after the answer. `truncated` only when the judge broke and `on_verifier_error="unscored"`.
+
+    ## Info
+    | key | when | value |
+    |---|---|---|
+    | `example_id`, `task`, `split` | always | str |
+    | `stop_reason` | end | `"stop"`, `"length"` (cut off by the budget) or `"invalid_action"` |
+    | `metadata` | end | a plain dict, the example's own |
+    | `verdict` | end, unless unscored | dict with `score`, `passed`, `kind`, `components`, `feedback` |
+    | `extra_verdicts` | end, with `extra_verifiers` | name -> such a dict, or None where that judge broke |
+    | `unscored`, `verifier_error` | end, unscored | True and the reason |
+
+    Closing the environment leaves its verifiers open: `verifiers.get_verifier` shares them among environments.
+
+    ## Arguments
+    `reset(options={"index": i})` takes the i-th example of the split instead of drawing one.
+    """
+
+    metadata = {"render_modes": ["ansi"], "render_fps": 4}
+
+    def __init__(
+        self,
+        task: Task,
+        split: str = "train",
+        verifier: str | Verifier | None = None,
+        verifier_options: Mapping[str, Any] | None = None,
+        extra_verifiers: ExtraVerifiers = (),
+        on_verifier_error: Literal["raise", "unscored"] = "raise",
+        render_mode: str | None = None,
+    ) -> None:
+        """Create the environment.
+
+        Args:
+            task: what is asked and who judges it.
+            split: one of `task.splits`.
+            verifier: name or object that judges instead of the task's own verifier.
+            verifier_options: keyword arguments for a verifier given by name.
+            extra_verifiers: names or objects (a list, or a dict of named ones) that judge beside it, into `info` only.
+            on_verifier_error: `"raise"` the error of a broken judge, or end the episode `"unscored"`.
+            render_mode: `"ansi"` for the conversation as text.
+        """
+        if split not in task.splits:
+            raise OptionError(unknown(f"split of task {task.name!r}", split, task.splits))
+        if on_verifier_error not in ("raise", "unscored"):
+            raise OptionError(unknown("on_verifier_error", on_verifier_error, ("raise", "unscored")))
+        self.task = task
+        self.split = split
+        self.on_verifier_error = on_verifier_error
+        self.render_mode = render_mode
+        self.observation_space = UnicodeText()
+        self.action_space = UnicodeText()
+        self._judge_specs = share((verifier, dict(verifier_options or {}), extra_verifiers))
+        self._example: Example | None = None
+        self._messages: list[dict[str, str]] = []
+        self._ended = False
+        self._build()
+
+    def _build(self) -> None:
+        """Set up what is not pickled: the examples and the verifiers."""
+        verifier, options, extra = unshare(self._judge_specs)
+        self._examples = self.task.problems(self.split)
+        if not len(self._examples):
+            raise OptionError(f"split {self.split!r} of task {self.task.name!r} holds no examples")
+        self.verifier = build_verifier(self.task, verifier, options)
+        self.extra_verifiers = build_extra_verifiers(extra)
+
+    @property
+    def num_examples(self) -> int:
+        """How many examples the split holds; `options={"index": i}` takes 0 <= i < num_examples."""
+        return len(self._examples)
+
+    @property
+    def messages(self) -> list[dict[str, str]]:
+        """The conversation so far as chat messages; a copy."""
+        return [dict(message) for message in self._messages]
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
+        """Draw an example with the environment's own generator, or take the one at `options["index"]`."""
+        super().reset(seed=seed)
+        self._example = self._examples[self._index(options or {})]
+        prompt = self._example.prompt
+        self._messages = (
+            [{"role": "user", "content": prompt}] if isinstance(prompt, str) else [dict(message) for message in prompt]
+        )
+        self._ended = False
+        return self._messages[-1]["content"], self._identity(self._example)
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """Take the policy's message to the verifier."""
+        if self._example is None or self._ended:
+            when = "before reset" if self._example is None else "after the episode ended"
+            raise EpisodeError(f"TextEnv.step called {when}; call reset first")
+        stop_reason: StopReason = getattr(action, "stop_reason", "stop")
+        self._messages.append({"role": "assistant", "content": str(action)})
+        self._ended = True
+        info = {
+            **self._identity(self._example),
+            "stop_reason": stop_reason,
+            "metadata": copy.deepcopy(dict(self._example.metadata)),
+        }
+        answer = self._answer(self._example, action, stop_reason)
+        if self.extra_verifiers:
+            info["extra_verdicts"] = self._extra_verdicts(self._example, answer)
+        try:
+            verdict = self._judge(self.verifier, self._example, answer)
+        except VerifierError as error:
+            if self.on_verifier_error == "raise":
+                raise
+            return "", 0.0, False, True, {**info, "unscored": True, "verifier_error": str(error)}
+        info["verdict"] = verdict.as_info()
+        return "", float(verdict.score), True, False, info
+
+    def render(self) -> str | None:
+        """The conversation so far, one block per message."""
+        if self.render_mode != "ansi":
+            return None
+        return "\n\n".join(f"[{message['role']}]\n{message['content']}" for message in self._messages)
+
+    def _answer(self, example: Example, message: str, stop_reason: StopReason) -> Answer | Verdict:
+        """The answer in the message, or the verdict when there is nothing to judge."""
+        if stop_reason == "invalid_action":
+            return Verdict(0.0, False, "invalid_action", feedback="the policy chose a token that is not allowed")
+        if stop_reason == "length" and not self.task.judge_unfinished:
+            return Verdict(0.0, False, "unfinished", feedback="the budget ran out before the answer was finished")
+        try:
+            answer = self.task.extract(example, str(message))
+        except AnswerFormatError as error:
+            return Verdict(0.0, False, "bad_format", feedback=str(error))
+        return answer if answer.transcript else replace(answer, transcript=self.messages)
+
+    def _judge(self, verifier: Verifier, example: Example, answer: Answer | Verdict) -> Verdict:
+        return answer if isinstance(answer, Verdict) else verifier.verify(example, answer)
+
+    def _extra_verdicts(self, example: Example, answer: Answer | Verdict) -> dict[str, dict[str, Any] | None]:
+        verdicts: dict[str, dict[str, Any] | None] = {}
+        for name, verifier in self.extra_verifiers.items():
+            try:
+                verdicts[name] = self._judge(verifier, example, answer).as_info()
+            except VerifierError:
+                if self.on_verifier_error == "raise":
+                    raise
+                verdicts[name] = None
+        return verdicts
+
+    def _index(self, options: Mapping[str, Any]) -> int:
+        for option in options:
+            if option != "index":
+                raise OptionError(unknown("reset option", option, ["index"]))
+        if options.get("index") is None:
+            return int(self.np_random.integers(self.num_examples))
+        try:
+            index = operator.index(options["index"])
+        except TypeError:
+            index = -1
+        if not 0 <= index < self.num_examples:
+            raise OptionError(
+                f"options['index'] must be an integer from 0 to {self.num_examples - 1} "
+                f"(split {self.split!r} of task {self.task.name!r}), got {options['index']!r}"
+            )
+        return index
+
+    def _identity(self, example: Example) -> dict[str, Any]:
+        return {"example_id": example.id, "task": self.task.name, "split": self.split}
+
+    def __getstate__(self) -> dict[str, Any]:
+        built = ("verifier", "extra_verifiers", "_examples")
+        return {name: value for name, value in self.__dict__.items() if name not in built}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._build()
+
+
+def text_spaces(env: gym.Env[Any, Any]) -> bool:
+    """Whether an environment is at the text level: strings in, strings out."""
+    return isinstance(env.observation_space, gym.spaces.Text) and isinstance(env.action_space, gym.spaces.Text)
+
+
+def conversation(env: gym.Env[Any, Any], observation: str) -> Sequence[Mapping[str, str]]:
+    """The messages the policy answers to: a `TextEnv`'s own, or a foreign environment's observation as the user's."""
+    if isinstance(env.unwrapped, TextEnv):
+        return env.unwrapped.messages
+    return [{"role": "user", "content": observation}]

@@ -1,0 +1,219 @@
+"""A tokenizer's view of a text-level environment: the rules that `TokenEnv` and `TokenVectorEnv` share.
+
+Shapes: V tokens in the vocabulary, L = `max_length` positions in the prefix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.spaces import Box, Dict, Discrete
+
+from llm_envs.error import OptionError, TokenError, unknown
+from llm_envs.text_env import Message, StopReason, TextEnv, conversation, text_spaces
+from llm_envs.tokenizer import as_tokenizer
+
+MessageFormat = Literal["plain", "chat"]
+TextStep = tuple[str, Any, bool, bool, dict[str, Any]]
+
+_FOREIGN_NEW_TOKENS = 256
+_NO_TOKENS = np.empty(0, dtype=np.int64)
+
+
+@dataclass
+class TurnEnd:
+    """What the end of a turn did to the episode; `inserted` are the tokens the environment appends to the prefix."""
+
+    reward: float
+    terminated: bool
+    truncated: bool
+    info: dict[str, Any]
+    inserted: np.ndarray
+
+
+class TokenFormat:
+    """Budgets, message format, stop tokens and masks; holds no state of an episode.
+
+    Arguments are those of `TokenEnv`.
+    """
+
+    def __init__(
+        self,
+        env: gym.Env[Any, Any],
+        tokenizer: Any = None,
+        max_new_tokens: int | None = None,
+        max_length: int = 1024,
+        message_format: MessageFormat = "plain",
+        stop_token_ids: Sequence[int] | None = None,
+        strict: bool = False,
+    ) -> None:
+        if not text_spaces(env):
+            raise OptionError(
+                "the token level needs an environment with Text observations and Text actions, "
+                f"got {env.observation_space} and {env.action_space}"
+            )
+        if message_format not in ("plain", "chat"):
+            raise OptionError(unknown("message_format", message_format, ("plain", "chat")))
+        self.tokenizer = as_tokenizer(tokenizer)
+        self.message_format = message_format
+        self.strict = strict
+        self.max_length = positive("max_length", max_length)
+        self.max_new_tokens = positive("max_new_tokens", _budget(env) if max_new_tokens is None else max_new_tokens)
+        self._set_special_tokens(stop_token_ids)
+        self.action_space = Discrete(self.vocab_size)
+        self.observation_space = Dict(
+            tokens=Box(0, self.vocab_size - 1, (self.max_length,), np.int64),
+            length=Box(0, self.max_length, (1,), np.int64),
+            remaining=Box(0, self.max_new_tokens, (1,), np.int64),
+        )
+
+    def _set_special_tokens(self, stop_token_ids: Sequence[int] | None) -> None:
+        self.vocab_size = self.tokenizer.vocab_size
+        self.eos_token_id = self.tokenizer.eos_token_id
+        if stop_token_ids is None:
+            if self.eos_token_id is None:
+                raise OptionError("the tokenizer has no end-of-sequence token; give stop_token_ids=[...]")
+            stop_token_ids = [self.eos_token_id]
+        self.stop_token_ids = tuple(int(token) for token in stop_token_ids)
+        if not self.stop_token_ids or not all(0 <= token < self.vocab_size for token in self.stop_token_ids):
+            raise OptionError(
+                f"stop_token_ids must be ids from 0 to {self.vocab_size - 1}, at least one, got {self.stop_token_ids}"
+            )
+        pad = self.tokenizer.pad_token_id
+        self.pad_token_id = self.stop_token_ids[0] if pad is None else pad
+        self.mask = np.ones(self.vocab_size, dtype=np.bool_)  # (V,) which tokens the policy may choose
+        self.mask[self.pad_token_id] = self.pad_token_id in (self.eos_token_id, *self.stop_token_ids)
+        self.closing = ~self.mask  # (V,) which tokens end a turn, rightly or not
+        self.closing[list(self.stop_token_ids)] = True
+
+    def prompt_ids(self, env: gym.Env[Any, Any], observation: str) -> np.ndarray:
+        """Ids of the prompt of the episode that `env` has just begun; it must leave room for the whole budget."""
+        messages = conversation(env, observation)
+        if self.message_format == "chat":
+            ids = self.tokenizer.chat(messages)
+        else:
+            ids = self.tokenizer.encode("\n\n".join(message["content"] for message in messages))
+        if len(ids) + self.max_new_tokens > self.max_length:
+            raise OptionError(
+                f"the prompt is {len(ids)} tokens long and max_new_tokens={self.max_new_tokens} more may be written, "
+                f"which is over max_length={self.max_length}; give max_length={len(ids) + self.max_new_tokens} or more"
+            )
+        if not ids:
+            raise OptionError("the prompt is empty, so the policy has nothing to start from")
+        return np.array(ids, dtype=np.int64)
+
+    def check(self, token: int) -> None:
+        """Raise for a token that is no action, and under `strict` for one that is masked."""
+        if not 0 <= token < self.vocab_size:
+            raise TokenError(f"token {token} is out of range: the tokenizer has ids from 0 to {self.vocab_size - 1}")
+        if self.strict and not self.mask[token]:
+            raise TokenError(f"token {token} is masked (see action_masks) and strict=True")
+
+    def stop_reason(self, token: int, remaining: int) -> StopReason | None:
+        """Why the turn ends with this token, or None when it goes on; `remaining` is what is left after it."""
+        if self.closing[token]:
+            return "stop" if self.mask[token] else "invalid_action"
+        return "length" if remaining == 0 else None
+
+    def message(self, env: gym.Env[Any, Any], written: np.ndarray, stop_reason: StopReason) -> Message:
+        """Decode a finished turn, its stop or masked token left out."""
+        message = Message(self.tokenizer.decode(written if stop_reason == "length" else written[:-1]), stop_reason)
+        if env.action_space.contains(message):
+            return message
+        if self.strict:
+            raise TokenError(f"the message {str(message)!r} is outside {env.action_space} and strict=True")
+        return Message(message, "invalid_action")
+
+    def finish_turn(
+        self, env: gym.Env[Any, Any], message: Message, result: TextStep, length: int, remaining: int
+    ) -> TurnEnd:
+        """Turn the text-level step into what the token level returns.
+
+        Args:
+            env: the text-level environment.
+            message: the turn as it was handed to the environment.
+            result: what `play_message` returned for it.
+            length: tokens in the prefix.
+            remaining: tokens the policy may still write in this episode.
+        """
+        observation, reward, terminated, truncated, info = result
+        info, inserted = dict(info), _NO_TOKENS
+        reason = message.stop_reason
+        if not (terminated or truncated):
+            ids = self._later_turn_ids(observation)
+            if remaining == 0 or length + len(ids) >= self.max_length:
+                terminated, reason = True, "length"
+            else:
+                inserted = np.array(ids, dtype=np.int64)
+        if terminated or truncated:
+            info.setdefault("stop_reason", reason)
+        return TurnEnd(float(reward), bool(terminated), bool(truncated), info, inserted)
+
+    def _later_turn_ids(self, observation: str) -> list[int]:
+        if self.message_format == "chat":
+            raise OptionError("message_format='chat' supports episodes of one turn; use message_format='plain'")
+        return self.tokenizer.encode(observation)
+
+
+class FormatView:
+    """What an agent may read of a token-level environment, besides what depends on its rows."""
+
+    format: TokenFormat
+
+    @property
+    def eos_token_id(self) -> int | None:
+        """The tokenizer's end-of-sequence token."""
+        return self.format.eos_token_id
+
+    @property
+    def pad_token_id(self) -> int:
+        """What fills `tokens` beyond `length`."""
+        return self.format.pad_token_id
+
+    @property
+    def stop_token_ids(self) -> tuple[int, ...]:
+        """The tokens that end a turn."""
+        return self.format.stop_token_ids
+
+    @property
+    def max_length(self) -> int:
+        """How many tokens a prefix can hold."""
+        return self.format.max_length
+
+    def next_token_mask(self, prefixes: Any) -> None:
+        """Masks for engines that write whole turns, by prefix; None, since they do not depend on it."""
+        return
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Text of token ids, special tokens skipped."""
+        return self.format.tokenizer.decode(ids)
+
+
+def play_message(env: gym.Env[Any, Any], message: Message) -> TextStep:
+    """Hand a message to the text-level environment; the one part of the token level that runs in a thread.
+
+    A `TextEnv` scores invalid actions itself; an environment of someone else's cannot know of them and is not asked.
+    """
+    if message.stop_reason == "invalid_action" and not isinstance(env.unwrapped, TextEnv):
+        return "", 0.0, True, False, {}
+    return env.step(message)
+
+
+def num_examples(env: gym.Env[Any, Any]) -> int | None:
+    """How many examples `options={"index": i}` can choose from; None when the environment does not say."""
+    return env.get_wrapper_attr("num_examples") if env.has_wrapper_attr("num_examples") else None
+
+
+def _budget(env: gym.Env[Any, Any]) -> int:
+    return env.unwrapped.task.max_new_tokens if isinstance(env.unwrapped, TextEnv) else _FOREIGN_NEW_TOKENS
+
+
+def positive(name: str, value: Any) -> int:
+    """The value of an option that must be a positive integer."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise OptionError(f"{name} must be a positive integer, got {value!r}")
+    return int(value)

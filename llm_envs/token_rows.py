@@ -1,0 +1,148 @@
+"""The state of many token-level episodes in NumPy, and the per-row arguments of a vector `reset`.
+
+Shapes: B rows, L = `max_length` positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from llm_envs.error import OptionError, TokenError
+from llm_envs.token_env import Observation
+from llm_envs.token_format import TokenFormat
+
+
+class TokenRows:
+    """Prefixes, budgets and clocks of B rows.
+
+    Attributes:
+        tokens: (B, L) prefixes, padded.
+        length: (B,) tokens in the prefix.
+        budget: (B,) tokens the policy may still write, were the prefix long enough.
+        turn_start: (B,) where the tokens of the current turn begin.
+        elapsed: (B,) tokens the policy wrote in this episode.
+        max_steps: `elapsed` at which an episode is truncated; None for never.
+    """
+
+    def __init__(self, format: TokenFormat, num_rows: int, max_steps: int | None) -> None:
+        self.format = format
+        self.max_steps = max_steps
+        self.tokens = np.full((num_rows, format.max_length), format.pad_token_id, dtype=np.int64)
+        self.length, self.budget, self.turn_start, self.elapsed = np.zeros((4, num_rows), dtype=np.int64)
+
+    def begin(self, row: int, prompt: np.ndarray) -> None:
+        """Start a new episode."""
+        self.tokens[row] = self.format.pad_token_id
+        self.length[row] = self.elapsed[row] = 0
+        self.budget[row] = self.format.max_new_tokens
+        self.insert(row, prompt)
+
+    def insert(self, row: int, ids: np.ndarray) -> None:
+        """Append tokens that the policy did not choose; its next turn starts after them."""
+        self.tokens[row, self.length[row] : self.length[row] + len(ids)] = ids
+        self.length[row] += len(ids)
+        self.turn_start[row] = self.length[row]
+
+    def append(self, rows: np.ndarray, tokens: np.ndarray) -> np.ndarray:
+        """Append one token the policy chose to each of `rows`; returns those in which a turn or the time is over."""
+        self.tokens[rows, self.length[rows]] = tokens
+        self._count(rows, 1)
+        return rows[self.format.closing[tokens] | (self.remaining()[rows] == 0) | self.out_of_time()[rows]]
+
+    def append_turn(self, row: int, turn: np.ndarray) -> None:
+        """Append several tokens the policy chose."""
+        self.tokens[row, self.length[row] : self.length[row] + len(turn)] = turn
+        self._count(row, len(turn))
+
+    def _count(self, rows: Any, written: int) -> None:
+        self.length[rows] += written
+        self.budget[rows] -= written
+        self.elapsed[rows] += written
+
+    def turn(self, row: int) -> np.ndarray:
+        """What the policy wrote since its turn began."""
+        return self.tokens[row, self.turn_start[row] : self.length[row]]
+
+    def remaining(self) -> np.ndarray:
+        """Tokens the policy may still write, (B,)."""
+        return np.minimum(self.budget, self.format.max_length - self.length)
+
+    def out_of_time(self) -> np.ndarray:
+        """Rows that `max_steps` truncates, bool (B,)."""
+        return self.elapsed >= (np.inf if self.max_steps is None else self.max_steps)
+
+    def observation(self, rows: Any) -> Observation:
+        """A copy of what `rows` (a slice or indices) show."""
+        return {
+            "tokens": self.tokens[rows].copy(),
+            "length": self.length[rows, None].copy(),
+            "remaining": self.remaining()[rows, None].copy(),
+        }
+
+    def check_tokens(self, tokens: np.ndarray) -> None:
+        """Raise as `TokenFormat.check` does, for the first token that it does not accept."""
+        wrong = (tokens < 0) | (tokens >= self.format.vocab_size)
+        if self.format.strict and not wrong.any():
+            wrong = ~self.format.mask[tokens]
+        for token in tokens[wrong][:1]:
+            self.format.check(int(token))
+
+    def check_turn(self, row: int, turn: np.ndarray, ignored: bool) -> np.ndarray:
+        """Raise unless every token of the turn would be a step of one and the same turn.
+
+        Args:
+            row: the row.
+            turn: the tokens.
+            ignored: whether the row's next action is ignored, since it resets the row; then it must be the only one.
+        """
+        if turn.ndim != 1 or not len(turn) or not np.issubdtype(turn.dtype, np.integer):
+            raise TokenError(f"a turn must be a non-empty 1-D integer array, got {turn.dtype} {turn.shape} (row {row})")
+        if ignored:
+            room = 1
+        else:
+            self.check_tokens(turn)
+            closing = np.flatnonzero(self.format.closing[turn])[:1] + 1
+            time = [] if self.max_steps is None else [self.max_steps - self.elapsed[row]]
+            room = int(min([self.remaining()[row], *closing, *time]))
+        if len(turn) > room:
+            raise TokenError(
+                f"the turn of row {row} has {len(turn)} tokens and goes on after the end of the turn or of the "
+                f"episode, which comes with token {room}"
+            )
+        return turn
+
+
+def masked_rows(mask: Any, num_rows: int) -> list[int]:
+    """The rows that `options["reset_mask"]` selects; all when there is none."""
+    if mask is None:
+        return list(range(num_rows))
+    if not isinstance(mask, np.ndarray) or mask.shape != (num_rows,) or mask.dtype != np.bool_:
+        raise OptionError(f"options['reset_mask'] must be a bool array of shape ({num_rows},), got {mask!r}")
+    if not mask.any():
+        raise OptionError("options['reset_mask'] must be True for at least one row")
+    return np.flatnonzero(mask).tolist()
+
+
+def row_seeds(seed: int | Sequence[int | None] | None, num_rows: int) -> list[int | None]:
+    """One seed per row: `seed + row` from an integer, the list's own from a list."""
+    if seed is None:
+        return [None] * num_rows
+    if isinstance(seed, (int, np.integer)):
+        return [int(seed) + row for row in range(num_rows)]
+    if len(seed) != num_rows:
+        raise OptionError(f"a list of seeds must have length num_envs={num_rows}, got {len(seed)}")
+    return [None if value is None else int(value) for value in seed]
+
+
+def row_options(options: dict[str, Any], num_rows: int) -> list[dict[str, Any]]:
+    """Reset options per row: `options["index"]` may be a list with one entry per row, None where the row draws."""
+    others = {name: value for name, value in options.items() if name != "index"}
+    index = options.get("index")
+    if index is None or np.ndim(index) == 0:
+        index = [index] * num_rows
+    if len(index) != num_rows:
+        raise OptionError(f"options['index'] must have one entry per row ({num_rows}), got {len(index)}")
+    return [others if value is None else {**others, "index": value} for value in index]

@@ -1,0 +1,191 @@
+"""Tokenizers behind one small interface: a byte tokenizer that needs no file, and adapters for the usual ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import tokenizers
+
+from llm_envs.error import OptionError
+
+_EOS_NAMES = ("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "</s>", "<eos>", "<|eos|>", "[EOS]")
+_PAD_NAMES = ("<pad>", "<|pad|>", "[PAD]", "<|padding|>")
+
+
+@runtime_checkable
+class Tokenizer(Protocol):
+    """What the token level needs of a tokenizer."""
+
+    vocab_size: int
+    eos_token_id: int | None
+    pad_token_id: int | None
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of the text, no special tokens added."""
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Text of any ids in range, special tokens skipped."""
+
+    def chat(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
+        """Ids of a conversation in the tokenizer's chat template, up to where the assistant starts to write."""
+
+
+class _Immutable:
+    """A deep copy of a tokenizer is the tokenizer."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return self
+
+
+class ByteTokenizer(_Immutable):
+    """UTF-8 bytes as ids 0 to 255, then the padding and the end-of-sequence token.
+
+    Example:
+        >>> tokenizer = ByteTokenizer()
+        >>> tokenizer.encode("né"), tokenizer.decode([110, 255, 257])
+        ([110, 195, 169], 'n�')
+    """
+
+    vocab_size = 258
+    pad_token_id = 256
+    eos_token_id = 257
+
+    def encode(self, text: str) -> list[int]:
+        """The bytes of the text; lone surrogates, which have none, become question marks."""
+        return list(text.encode("utf-8", errors="replace"))
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of the bytes; invalid sequences become U+FFFD, special tokens are skipped."""
+        return bytes(int(i) for i in ids if i < 256).decode("utf-8", errors="replace")
+
+    def chat(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
+        """Bytes have no chat template."""
+        raise OptionError("message_format='chat' needs a tokenizer with a chat template; ByteTokenizer has none")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ByteTokenizer)
+
+    def __hash__(self) -> int:
+        return hash(ByteTokenizer)
+
+    def __repr__(self) -> str:
+        return "ByteTokenizer()"
+
+
+class FastTokenizer(_Immutable):
+    """A `tokenizers.Tokenizer`, which knows neither its end-of-sequence nor its chat template.
+
+    Args:
+        tokenizer: the tokenizer.
+        eos_token: the end-of-sequence token; None looks for the usual names.
+        pad_token: the padding token; None looks for the usual names and falls back to the end-of-sequence token.
+    """
+
+    def __init__(
+        self, tokenizer: tokenizers.Tokenizer, eos_token: str | None = None, pad_token: str | None = None
+    ) -> None:
+        if tokenizer.padding is not None or tokenizer.truncation is not None:
+            # Both would change what `encode` returns; the caller's object is left as it is.
+            tokenizer = tokenizers.Tokenizer.from_str(tokenizer.to_str())
+            tokenizer.no_padding()
+            tokenizer.no_truncation()
+        self.tokenizer = tokenizer
+        self.vocab_size: int = tokenizer.get_vocab_size(with_added_tokens=True)
+        self.eos_token_id = self._special(eos_token, _EOS_NAMES)
+        pad = self._special(pad_token, _PAD_NAMES)
+        self.pad_token_id = self.eos_token_id if pad is None else pad
+
+    def _special(self, name: str | None, usual: Sequence[str]) -> int | None:
+        if name is not None:
+            token = self.tokenizer.token_to_id(name)
+            if token is None:
+                raise OptionError(f"the tokenizer has no token {name!r}")
+            return token
+        return next((token for token in map(self.tokenizer.token_to_id, usual) if token is not None), None)
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of the text, no special tokens added."""
+        return self.tokenizer.encode(text, add_special_tokens=False).ids
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Text of the ids, special tokens skipped."""
+        return self.tokenizer.decode([int(i) for i in ids], skip_special_tokens=True)
+
+    def chat(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
+        """A bare tokenizer.json has no chat template."""
+        raise OptionError("message_format='chat' needs a Hugging Face tokenizer with a chat template")
+
+
+class HuggingFaceTokenizer(_Immutable):
+    """A tokenizer object of `transformers`, fast or slow."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self.tokenizer = tokenizer
+        self.vocab_size = len(tokenizer)
+        self.eos_token_id: int | None = tokenizer.eos_token_id
+        pad = tokenizer.pad_token_id
+        self.pad_token_id: int | None = self.eos_token_id if pad is None else pad
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of the text, no special tokens added."""
+        return list(self.tokenizer.encode(text, add_special_tokens=False))
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Text of the ids, special tokens skipped, spaces left as they are."""
+        return self.tokenizer.decode(
+            [int(i) for i in ids], skip_special_tokens=True, clean_up_tokenization_spaces=False
+        )
+
+    def chat(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
+        """Ids of the conversation in the tokenizer's chat template, with the generation prompt."""
+        if not getattr(self.tokenizer, "chat_template", None):
+            raise OptionError("message_format='chat' needs a tokenizer with a chat template; this one has none")
+        return list(
+            self.tokenizer.apply_chat_template(
+                [dict(message) for message in messages], add_generation_prompt=True, tokenize=True, return_dict=False
+            )
+        )
+
+
+def as_tokenizer(tokenizer: Any = None) -> Tokenizer:
+    """Accept the usual kinds of tokenizer.
+
+    Args:
+        tokenizer: None or `"byte"` for `ByteTokenizer`; an object with this module's interface; a
+            `tokenizers.Tokenizer`; a `transformers` tokenizer; a `tokenizer.json` file or a folder holding one; or a
+            Hugging Face model name. A folder with a `tokenizer_config.json`, and a name, are loaded by `transformers`.
+    """
+    if tokenizer is None or tokenizer == "byte":
+        return ByteTokenizer()
+    if isinstance(tokenizer, (ByteTokenizer, FastTokenizer, HuggingFaceTokenizer)):
+        return tokenizer
+    if isinstance(tokenizer, tokenizers.Tokenizer):
+        return FastTokenizer(tokenizer)
+    if isinstance(tokenizer, (str, Path)):
+        return _load(tokenizer)
+    if hasattr(tokenizer, "apply_chat_template") and hasattr(tokenizer, "convert_ids_to_tokens"):
+        return HuggingFaceTokenizer(tokenizer)
+    if isinstance(tokenizer, Tokenizer):
+        return tokenizer
+    raise OptionError(
+        f"tokenizer must be None, a folder or file, or a tokenizers or transformers tokenizer, got {type(tokenizer)}"
+    )
+
+
+def _load(location: str | Path) -> Tokenizer:
+    path = Path(location)
+    if path.is_file():
+        return FastTokenizer(tokenizers.Tokenizer.from_file(str(path)))
+    if path.is_dir() and not (path / "tokenizer_config.json").exists():
+        file = path / "tokenizer.json"
+        if not file.exists():
+            raise OptionError(f"the folder {str(path)!r} holds neither tokenizer_config.json nor tokenizer.json")
+        return FastTokenizer(tokenizers.Tokenizer.from_file(str(file)))
+    from transformers import AutoTokenizer  # imports torch, so only when it is needed
+
+    try:
+        return HuggingFaceTokenizer(AutoTokenizer.from_pretrained(str(location)))
+    except (OSError, ValueError) as error:
+        raise OptionError(f"cannot load the tokenizer {str(location)!r}: {error}") from error

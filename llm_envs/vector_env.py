@@ -1,0 +1,328 @@
+"""The token level for many episodes at once: rows in NumPy, verdicts in parallel.
+
+Shapes: B rows, L = `max_length` positions, V tokens in the vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from llm_envs.error import EpisodeError, OptionError, TokenError, unknown
+from llm_envs.share import SharedSpecMixin
+from llm_envs.text_env import Message
+from llm_envs.token_env import Observation
+from llm_envs.token_format import FormatView, MessageFormat, TextStep, TokenFormat, num_examples, play_message, positive
+from llm_envs.token_rows import TokenRows, masked_rows, row_options, row_seeds
+
+VectorStep = tuple[Observation, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]
+RowSteps = tuple[np.ndarray, Observation, np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]
+
+_MAX_THREADS = 64
+
+
+RowStep = tuple[float, bool, bool, dict[str, Any]]
+
+
+@dataclass
+class _Pending:
+    """What a row waits for: its verdict (`message` and `future`), its reset, or nothing (tokens were appended)."""
+
+    message: Message | None = None
+    future: Future[TextStep] | None = None
+    reset: bool = False
+
+    def done(self) -> bool:
+        return self.future is None or self.future.done()
+
+
+class TokenVectorEnv(FormatView, SharedSpecMixin, VectorEnv[Observation, np.ndarray, np.ndarray]):
+    """B episodes of `TokenEnv` as one vector environment.
+
+    ## Description
+    Each row is what a `TokenEnv` over the same text-level environment would be; the verdicts of rows that end together
+    run in parallel. The spaces are `TokenEnv`'s, batched. `step` follows Gymnasium; infos have Gymnasium's vector
+    format, except that dictionaries such as `verdict` stay whole, one per row, in an object array.
+
+    ## Whole turns
+    Engines that write whole turns use `send(rows, turns)`, which returns at once, and `recv()`, which returns rows
+    whose result is there; `play(turns)` sends one turn per row and receives them all. A turn is a 1-D integer array
+    that ends with a stop token or uses up `remaining`. A turn that does neither is a fragment: its tokens are appended
+    and its result is an ordinary step. All three return what `step` would have returned for the last token of the turn.
+
+    ## Episode end
+    As in `TokenEnv`; with `max_episode_steps` a row is truncated after so many tokens, as by Gymnasium's `TimeLimit`.
+    Rows are reset as `autoreset_mode` says. In `NEXT_STEP` mode the next action of an ended row is ignored; as a turn
+    it must be one token long.
+
+    ## Arguments
+    `reset(options={"index": ...})` takes one index for all rows or a list of one per row; `options["reset_mask"]`, a
+    bool array (B,), resets only those rows. A seed `s` gives row i the seed `s + i`; a list gives each its own.
+
+    ## Attributes an agent may read
+    As in `TokenEnv`, with `action_masks()` of shape (B, V), and `send`, `recv`, `play`.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4, "autoreset_mode": AutoresetMode.NEXT_STEP}
+
+    def __init__(
+        self,
+        env_fns: Sequence[Callable[[], gym.Env[Any, Any]]],
+        tokenizer: Any = None,
+        max_new_tokens: int | None = None,
+        max_length: int = 1024,
+        message_format: MessageFormat = "plain",
+        stop_token_ids: Sequence[int] | None = None,
+        strict: bool = False,
+        render_mode: str | None = None,
+        max_episode_steps: int | None = None,
+        autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+    ) -> None:
+        """Create the rows.
+
+        Args:
+            env_fns: one function per row that makes its text-level environment.
+            tokenizer, max_new_tokens, max_length, message_format, stop_token_ids, strict, render_mode: see `TokenEnv`.
+            max_episode_steps: truncate an episode after so many tokens; None or -1 for never.
+            autoreset_mode: `"NextStep"`, `"SameStep"` or `"Disabled"`.
+        """
+        if not env_fns:
+            raise OptionError("TokenVectorEnv needs at least one environment, got none")
+        self.envs = [env_fn() for env_fn in env_fns]
+        self.format = TokenFormat(
+            self.envs[0], tokenizer, max_new_tokens, max_length, message_format, stop_token_ids, strict
+        )
+        self.num_envs = len(self.envs)
+        self.render_mode = render_mode
+        self.autoreset_mode = _autoreset_mode(autoreset_mode)
+        self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}
+        self.single_action_space = self.format.action_space
+        self.single_observation_space = self.format.observation_space
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self._rows = TokenRows(self.format, self.num_envs, _step_limit(max_episode_steps))
+        self._begun = np.zeros(self.num_envs, dtype=np.bool_)
+        self._ended = np.ones(self.num_envs, dtype=np.bool_)
+        self._pending: dict[int, _Pending] = {}
+        self._executor = ThreadPoolExecutor(min(self.num_envs, _MAX_THREADS), thread_name_prefix="verdict")
+
+    # ---- what an agent may read ----
+
+    @property
+    def num_examples(self) -> int | None:
+        """How many examples `options={"index": i}` can choose from; None when the text level does not say."""
+        return num_examples(self.envs[0])
+
+    def action_masks(self) -> np.ndarray:
+        """Which tokens the policy may choose now, bool (B, V)."""
+        return np.repeat(self.format.mask[None], self.num_envs, axis=0)
+
+    def get_wrapper_attr(self, name: str) -> Any:
+        """An attribute by name, as `gymnasium.Env` offers it."""
+        return getattr(self, name)
+
+    def has_wrapper_attr(self, name: str) -> bool:
+        """Whether there is such an attribute, as `gymnasium.Env` offers it."""
+        return hasattr(self, name)
+
+    # ---- Gymnasium ----
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Begin episodes in all rows, or in those of `options["reset_mask"]`."""
+        super().reset(seed=int(seed) if isinstance(seed, (int, np.integer)) else None)
+        options = dict(options or {})
+        rows = masked_rows(options.pop("reset_mask", None), self.num_envs)
+        seeds, choices = row_seeds(seed, self.num_envs), row_options(options, self.num_envs)
+        # A turn still being judged belongs to an episode that nobody wants any more, but its thread uses the row's env.
+        wait([turn.future for row in rows if (turn := self._pending.pop(row, None)) and turn.future])
+        infos: dict[str, Any] = {}
+        for row in rows:
+            infos = self._add_info(infos, self._reset_row(row, seeds[row], choices[row]), row)
+        return self._rows.observation(slice(None)), infos
+
+    def step(self, actions: np.ndarray) -> VectorStep:
+        """Append one token to every row; waits for the verdicts of the rows whose turn it ends.
+
+        Should a verifier raise, the results of the other rows can still be had from `recv`.
+        """
+        actions = np.asarray(actions)
+        if actions.shape != (self.num_envs,) or not np.issubdtype(actions.dtype, np.integer):
+            raise TokenError(
+                f"actions must be an integer array of shape ({self.num_envs},), got {actions.dtype} {actions.shape}"
+            )
+        resetting = self._check_ready(range(self.num_envs))
+        live = np.flatnonzero(~self._ended)
+        self._rows.check_tokens(actions[live])
+        busy = self._rows.append(live, actions[live]).tolist()
+        for row in resetting:
+            self._pending[row] = _Pending(reset=True)
+        for row in busy:
+            self._submit(row)
+        return self._settle(sorted(resetting + busy))
+
+    def render(self) -> tuple[str, ...] | None:
+        """The decoded prefix of every row."""
+        if self.render_mode != "ansi":
+            return None
+        rows = zip(self._rows.tokens, self._rows.length, strict=True)
+        return tuple(self.decode(tokens[:length].tolist()) for tokens, length in rows)
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Close the rows, once what they are doing is done."""
+        self._executor.shutdown(wait=True, cancel_futures=True)
+        for env in self.envs:
+            env.close()
+
+    # ---- whole turns ----
+
+    def send(self, rows: Iterable[int], turns: Sequence[Any]) -> None:
+        """Hand one turn to each of `rows`; returns at once, while verdicts run in the background.
+
+        Args:
+            rows: row indices, each at most once, none with a turn that was sent but not received.
+            turns: 1-D integer arrays, as described on the class. Nothing is sent unless all of them are valid.
+        """
+        rows = [int(row) for row in rows]
+        if len(rows) != len(turns) or len(set(rows)) != len(rows):
+            raise TokenError(f"send needs one turn for each of {len(rows)} different rows, got {len(turns)}: {rows}")
+        resetting = self._check_ready(rows)
+        checked = [
+            self._rows.check_turn(row, np.asarray(turn), ignored=row in resetting)
+            for row, turn in zip(rows, turns, strict=True)
+        ]
+        for row, turn in zip(rows, checked, strict=True):
+            if row in resetting:
+                self._pending[row] = _Pending(reset=True)
+                continue
+            self._rows.append_turn(row, turn)
+            self._submit(row)
+
+    def recv(self) -> RowSteps:
+        """Wait until at least one turn that was sent has its result, and return all that have.
+
+        Returns:
+            rows (n,), their observations with n rows, rewards (n,), terminated (n,), truncated (n,) and a list of n
+            infos.
+        """
+        if not self._pending:
+            raise EpisodeError("recv called with no turn under way; call send first")
+        if not any(turn.done() for turn in self._pending.values()):
+            wait([turn.future for turn in self._pending.values() if turn.future], return_when=FIRST_COMPLETED)
+        rows = [row for row, turn in self._pending.items() if turn.done()]
+        results = self._collect(rows)
+        rewards, terminated, truncated = (np.array(column) for column in list(zip(*results, strict=True))[:3])
+        infos = [info for *_, info in results]
+        return np.array(rows), self._rows.observation(rows), rewards, terminated, truncated, infos
+
+    def play(self, turns: Sequence[Any]) -> VectorStep:
+        """Send one turn per row and receive them all; returns what `step` would have for each turn's last token."""
+        self.send(range(self.num_envs), turns)
+        return self._settle(list(range(self.num_envs)))
+
+    # ---- rows ----
+
+    def _submit(self, row: int) -> None:
+        """After tokens were appended: let the text level answer if they ended the turn."""
+        turn, remaining = self._rows.turn(row), int(self._rows.remaining()[row])
+        stop_reason = self.format.stop_reason(int(turn[-1]), remaining)
+        self._pending[row] = _Pending()
+        if stop_reason is not None:
+            self._ended[row] = True  # stays so if the verifier raises
+            message = self.format.message(self.envs[row], turn, stop_reason)
+            future = self._executor.submit(play_message, self.envs[row], message)
+            self._pending[row] = _Pending(message, future)
+
+    def _settle(self, rows: list[int]) -> VectorStep:
+        """Wait for all of `rows` and return a step of the whole vector, in which the others only gained a token."""
+        wait([turn.future for row in rows if (turn := self._pending[row]).future])
+        rewards = np.zeros(self.num_envs)
+        terminated, truncated = np.zeros((2, self.num_envs), dtype=np.bool_)
+        infos: dict[str, Any] = {}
+        for row, result in zip(rows, self._collect(rows), strict=True):
+            rewards[row], terminated[row], truncated[row], info = result
+            infos = self._add_info(infos, info, row)
+        return self._rows.observation(slice(None)), rewards, terminated, truncated, infos
+
+    def _collect(self, rows: list[int]) -> list[RowStep]:
+        """The results of rows that are done; a failed one is raised before any other is taken, so that none is lost."""
+        for row in rows:
+            future = self._pending[row].future
+            if future is not None and future.exception() is not None:
+                del self._pending[row]
+                future.result()
+        return [self._result(row, self._pending.pop(row)) for row in rows]
+
+    def _result(self, row: int, pending: _Pending) -> RowStep:
+        if pending.reset:
+            return 0.0, False, False, self._reset_row(row)
+        reward, terminated, truncated, info = 0.0, False, False, {}
+        if pending.message is not None and pending.future is not None:
+            length, remaining = int(self._rows.length[row]), int(self._rows.remaining()[row])
+            end = self.format.finish_turn(self.envs[row], pending.message, pending.future.result(), length, remaining)
+            self._rows.insert(row, end.inserted)
+            reward, terminated, truncated, info = end.reward, end.terminated, end.truncated, end.info
+        truncated = truncated or bool(self._rows.out_of_time()[row])
+        self._ended[row] = terminated or truncated
+        if self._ended[row] and self.autoreset_mode is AutoresetMode.SAME_STEP:
+            final = {key: value[0] for key, value in self._rows.observation([row]).items()}
+            info = {"final_obs": final, "final_info": info, **self._reset_row(row)}
+        return reward, terminated, truncated, info
+
+    def _reset_row(self, row: int, seed: int | None = None, options: dict[str, Any] | None = None) -> dict[str, Any]:
+        self._ended[row] = True  # stays so if the prompt does not fit
+        text, info = self.envs[row].reset(seed=seed, options=options)
+        self._rows.begin(row, self.format.prompt_ids(self.envs[row], text))
+        self._begun[row], self._ended[row] = True, False
+        return info
+
+    def _check_ready(self, rows: Iterable[int]) -> list[int]:
+        """Raise unless every row can take a token; returns those whose token will be ignored since they reset first."""
+        ended = []
+        for row in rows:
+            if not 0 <= row < self.num_envs:
+                raise TokenError(f"there is no row {row}; rows are 0 to {self.num_envs - 1}")
+            if row in self._pending:
+                raise EpisodeError(f"row {row} has a turn that was sent but not received; call recv first")
+            if not self._begun[row]:
+                raise EpisodeError(f"row {row} was never reset; call reset first")
+            if self._ended[row]:
+                ended.append(row)
+        if ended and self.autoreset_mode is not AutoresetMode.NEXT_STEP:
+            raise EpisodeError(
+                f"the episodes of rows {ended} have ended; with autoreset_mode={self.autoreset_mode.value!r} reset "
+                "them with options={'reset_mask': ...}"
+            )
+        return ended
+
+    def _add_info(self, vector_infos: dict[str, Any], env_info: dict[str, Any], env_num: int) -> dict[str, Any]:
+        """As in Gymnasium, except that dictionaries stay whole: merged, a verdict's floats would be cast to int."""
+        merged = {}
+        for key, value in env_info.items():
+            if isinstance(value, dict) and key not in ("final_obs", "final_info"):
+                vector_infos.setdefault(key, np.full(self.num_envs, None, dtype=object))[env_num] = value
+                vector_infos.setdefault(f"_{key}", np.zeros(self.num_envs, dtype=np.bool_))[env_num] = True
+            else:
+                merged[key] = value
+        return super()._add_info(vector_infos, merged, env_num)
+
+
+def _autoreset_mode(mode: str | AutoresetMode) -> AutoresetMode:
+    try:
+        return AutoresetMode(mode)
+    except ValueError as error:
+        raise OptionError(unknown("autoreset_mode", mode, [known.value for known in AutoresetMode])) from error
+
+
+def _step_limit(max_episode_steps: int | None) -> int | None:
+    if max_episode_steps in (None, -1):  # -1 is how `gymnasium.make` says never
+        return None
+    return positive("max_episode_steps", max_episode_steps)

@@ -1,0 +1,94 @@
+"""Small tasks and judges for the tests of the environments."""
+
+import threading
+import time
+from collections.abc import Sequence
+
+import gymnasium as gym
+from gymnasium.spaces import Text
+
+from llm_envs import AnswerFormatError, Task
+from verifiers import Answer, Example, Verdict, Verifier, VerifierError
+
+WORDS = ("cat", "horse", "bee", "giraffe", "ox")
+
+
+class Share(Verifier):
+    """Scores the share of positions that agree; "crash" breaks the judge."""
+
+    def __init__(self, weight: float = 1.0) -> None:
+        self.weight = weight
+        self.calls: list[str] = []
+        self.closed = 0
+
+    def verify(self, example: Example, answer: Answer) -> Verdict:
+        self.calls.append(answer.text)
+        if answer.text == "crash":
+            raise VerifierError("the judge broke")
+        want = example.hidden["answer"]
+        hits = sum(a == b for a, b in zip(want, answer.text, strict=False)) / max(len(want), len(answer.text), 1)
+        passed = answer.text == want
+        return Verdict(self.weight * hits, passed, "passed" if passed else "wrong", {"hits": hits}, "compared")
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+class Slow(Share):
+    """Waits, and counts how many verdicts were under way at once."""
+
+    def __init__(self, seconds: float = 0.05) -> None:
+        super().__init__()
+        self.seconds, self.now, self.most, self.lock = seconds, 0, 0, threading.Lock()
+
+    def verify(self, example: Example, answer: Answer) -> Verdict:
+        with self.lock:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        time.sleep(self.seconds)
+        with self.lock:
+            self.now -= 1
+        return super().verify(example, answer)
+
+
+def examples(split: str) -> Sequence[Example]:
+    return [
+        Example(
+            f"{split}/{word}", f"spell {word}\n", {"answer": word[::-1]}, word[::-1], {"size": len(word), "at": [i]}
+        )
+        for i, word in enumerate(WORDS)
+    ]
+
+
+def extract(example: Example, message: str) -> Answer:
+    if message.startswith("?"):
+        raise AnswerFormatError("an answer never starts with a question mark")
+    return Answer(message.strip())
+
+
+def make_task(judge_unfinished: bool = True, budget: int = 8, verifier: Verifier | None = None) -> Task:
+    return Task(
+        "Reverse",
+        examples,
+        ("train", "test"),
+        verifier or Share(),
+        extract=extract,
+        max_new_tokens=budget,
+        judge_unfinished=judge_unfinished,
+    )
+
+
+class Echo(gym.Env[str, str]):
+    """Somebody else's text environment: three rounds, the reward is the length of the message."""
+
+    observation_space = Text(40, min_length=0, charset="abcdefghijklmnopqrstuvwxyz \n?")
+    action_space = Text(10, min_length=0, charset="abcdefghijklmnopqrstuvwxyz")
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.round = 0
+        return "say " + "xyz"[int(self.np_random.integers(3))] + "\n", {}
+
+    def step(self, action):
+        self.round += 1
+        return f"again {'abc'[self.round - 1]}\n", float(len(action)), self.round == 3, False, {"round": self.round}

@@ -1,0 +1,126 @@
+"""Names, keyword arguments and sharing: what `gymnasium.make` passes on."""
+
+import copy
+import pickle
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import gymnasium as gym
+import pytest
+from small_tasks import Share, make_task
+
+import llm_envs
+from llm_envs import ByteTokenizer, OptionError, register_task
+from llm_envs.task import load_task
+
+ID, TEXT_ID = "llm_envs/Reverse-v0", "llm_envs/ReverseText-v0"
+ROOT = Path(llm_envs.__file__).parents[1]
+
+
+def run(code, *paths):
+    return subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.path[:0] = {[*map(str, paths), str(ROOT)]}\n{textwrap.dedent(code)}"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def test_importing_imports_no_torch():
+    done = run("import llm_envs; print([m for m in ('torch', 'transformers') if m in sys.modules])")
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+def test_make_without_import():
+    code = """
+        import gymnasium
+        env = gymnasium.make("llm_envs:llm_envs/CodeRepair-v0", task="small_tasks:make_task")
+        env.reset()
+        print(env.spec.id)
+    """
+    done = run(code, Path(__file__).parent)
+    assert done.stdout.strip() == "llm_envs/CodeRepair-v0", done.stderr
+
+
+def test_another_distribution_called_verifiers(tmp_path):
+    (tmp_path / "verifiers").mkdir()
+    (tmp_path / "verifiers" / "__init__.py").write_text("class Environment: ...\n")
+    done = run("import llm_envs", tmp_path)
+    assert "ImportError: llm_envs needs the package `verifiers` that comes with it" in done.stderr
+
+
+def test_factory_options_and_environment_options():
+    env = gym.make(ID, budget=5, max_length=99, split="test").unwrapped
+    assert env.format.max_new_tokens == 5
+    assert env.max_length == 99
+    assert env.env.split == "test"
+    assert gym.make(ID, budget=5, max_new_tokens=3).unwrapped.format.max_new_tokens == 3
+
+
+@pytest.mark.parametrize(
+    ("id", "options", "words"),
+    [
+        (ID, {"bugdet": 5}, "unknown option 'bugdet': did you mean 'budget'"),
+        (ID, {"max_lenght": 5}, "unknown option 'max_lenght': did you mean 'max_length'"),
+        (TEXT_ID, {"strict": True}, "unknown option 'strict'"),
+        (ID, {"split": "tset"}, "unknown split of task 'Reverse' 'tset': did you mean 'test'"),
+        (ID, {"verifier": "exact_mach"}, "unknown verifier 'exact_mach'.*Did you mean 'exact_match'"),
+        (ID, {"task": "Revers"}, "unknown task 'Revers'.*module:function"),
+        (ID, {"task": "small_tasks:mak_task"}, "cannot load the task"),
+        (ID, {"task": "no_such_module:make_task"}, "No module named 'no_such_module'"),
+    ],
+)
+def test_one_sentence_for_what_is_unknown(id, options, words):
+    with pytest.raises(ValueError, match=words):
+        gym.make(id, **options)
+    if id == ID:
+        with pytest.raises(ValueError, match=words):
+            gym.make_vec(id, num_envs=2, **options)
+
+
+def test_tasks_are_built_once_per_options():
+    tasks = [gym.make(TEXT_ID, **options).unwrapped.task for options in ({}, {}, {"budget": 9}, {"budget": 9})]
+    assert tasks[0] is tasks[1]
+    assert tasks[2] is tasks[3] is not tasks[0]
+    assert pickle.loads(pickle.dumps(tasks[2])) is tasks[2]
+    assert copy.deepcopy(tasks[2]) is tasks[2]
+
+
+def test_objects_are_shared_when_specs_are_copied():
+    class Uncopyable(Share):
+        def __deepcopy__(self, memo):
+            raise AssertionError("a verifier was copied")
+
+    judge, tokenizer = Uncopyable(), ByteTokenizer()
+    env = gym.make(ID, verifier=judge, tokenizer=tokenizer, extra_verifiers=[judge])
+    again = gym.make(env.spec)
+    assert again.unwrapped.env.verifier is judge
+    assert again.unwrapped.env.extra_verifiers == {"Uncopyable": judge}
+    assert again.unwrapped.format.tokenizer is tokenizer
+    vector = gym.make_vec(ID, num_envs=2, verifier=judge)
+    assert copy.deepcopy(vector.spec).kwargs["verifier"].value is judge
+
+
+def test_objects_are_rebuilt_when_pickled():
+    env = gym.make(TEXT_ID, verifier=Share(weight=0.25))
+    assert pickle.loads(pickle.dumps(env)).unwrapped.verifier.weight == 0.25
+    assert gym.make(pickle.loads(pickle.dumps(env.spec))).unwrapped.verifier.weight == 0.25
+
+
+@pytest.mark.parametrize("task", [make_task(budget=6), lambda: make_task(budget=6)], ids=["object", "function"])
+def test_register_task(task):
+    register_task("Mine", task)
+    try:
+        env = gym.make("llm_envs/Mine-v0")
+        assert env.unwrapped.format.max_new_tokens == 6
+        assert gym.make(gym.make("llm_envs/MineText-v0").spec).reset()[1]["task"] == "Reverse"
+        assert '"task": "Mine"' in env.spec.to_json()
+        with pytest.raises(OptionError, match="unknown option 'budget'"):
+            gym.make("llm_envs/Mine-v0", budget=3)
+        register_task("Mine", make_task(budget=4))  # again: replaced
+        assert load_task("Mine").max_new_tokens == 4
+    finally:
+        for id in ("llm_envs/Mine-v0", "llm_envs/MineText-v0"):
+            del gym.registry[id]
