@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import AutoModelForCausalLM, AutoTokenizer, LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 PAD, EOS = "<pad>", "<eos>"
@@ -28,11 +28,18 @@ class TinyConfig:
     """Longest sequence, tokens."""
 
 
+PIECES = r"\d+\| *|\n| ?\d| ?[A-Za-z]+|_| ?[^\s\w]+|\s+"
+"""What byte-pair merges may not cross: numbered line heads (`3|    `), digits, words, underscores, runs of signs."""
+
+
 def train_tokenizer(texts: Iterable[str], vocab_size: int) -> PreTrainedTokenizerFast:
-    """A byte-level BPE tokenizer of the given texts: any string encodes, digits stand alone, `<pad>` is 0, `<eos>` 1."""
+    """A byte-level BPE tokenizer of the given texts: any string encodes; `<pad>` is 0 and `<eos>` 1."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+        [
+            pre_tokenizers.Split(Regex(PIECES), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
     )
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(

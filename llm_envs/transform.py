@@ -3,9 +3,9 @@
     reverse the list: 3 1 4        -> 4 1 3
     drop the first 2 then sort: 3 1 4 2  -> 2 4          (difficulty 2)
 
-Every problem is a short line; the answer is the transformed list or text, nothing else. Splits are disjoint by the hash
-of the question (words and input). Example i is the (i // T)-th distinct question of transformation i % T, drawn on demand
-from a stream seeded by transformation, split and difficulty alone.
+Every problem is a short line; the answer is the transformed list or text, nothing else. Splits are disjoint by the
+hash of the question (words and input). Example i is the (i // T)-th distinct question of transformation i % T, drawn
+on demand from a stream seeded by transformation, split and difficulty alone.
 """
 
 from __future__ import annotations

@@ -29,8 +29,8 @@ drawn from a stream seeded by family, split and difficulty alone. Texts come fro
 Python may print (and thereby draw) a few programs differently.
 
 **Modules**, lowest first: `program` (Program, Family, canonical text, hash), `inputs`, `families_*`, `bug_rules` and
-`mutate`, `execute` (fuel, in-process proof), `line_edit`, `lazy`, `repairs` (proven problems, splits), `formats` (prompts,
-gold), `problems` (the task), `teacher` (imperfect demonstrations for a warm-up).
+`mutate`, `execute` (fuel, in-process proof), `line_edit`, `lazy`, `repairs` (proven problems, splits), `formats`
+(prompts, gold), `problems` (the task), `teacher` (imperfect demonstrations for a warm-up).
 """
 
 from llm_envs.code_repair import (  # noqa: F401 - importing registers the families; the order is that of examples

@@ -117,7 +117,6 @@ _BUILTINS = {
     "any": ("all",),
     "all": ("any",),
     "sorted": ("list",),
-    "set": ("list",),
     "abs": ("int",),
     "ord": ("int",),
 }

@@ -105,14 +105,14 @@ def letter_counts(r: Random) -> Program:
     test = f"s.count(c) {op} {k}"
     body = {
         "list": (
-            f"return [c for c in sorted(set(s)) if {test}]",
+            f"return [c for c in sorted(dict.fromkeys(s)) if {test}]",
             f"out = []\nfor c in sorted(s):\n    if {test} and c not in out:\n        out.append(c)\nreturn out",
             f"d = {{}}\nfor c in s:\n    d[c] = d.get(c, 0) + 1\nreturn sorted([c for c in d if d[c] {op} {k}])",
         ),
         "count": (
-            f"return len([c for c in set(s) if {test}])",
+            f"return len([c for c in dict.fromkeys(s) if {test}])",
             f"d = {{}}\nfor c in s:\n    d[c] = d.get(c, 0) + 1\nreturn len([c for c in d if d[c] {op} {k}])",
-            f"n = 0\nfor c in set(s):\n    if {test}:\n        n += 1\nreturn n",
+            f"n = 0\nfor c in dict.fromkeys(s):\n    if {test}:\n        n += 1\nreturn n",
         ),
         "dict": (
             f"return {{c: s.count(c) for c in s if {test}}}",
@@ -162,12 +162,8 @@ def column(r: Random) -> Program:
         line = f"[x for x in xs[{k}] if x > {t}]" if row else f"[x[{k}] for x in xs if x[{k}] > {t}]"
     show = {"list": "{}", "sum": "sum({})", "max": "max({})", "count": "len({})"}[what]
     box, item = (f"xs[{k}]", "x") if row else ("xs", f"x[{k}]")
-    step = {
-        "list": f"out.append({item})",
-        "sum": f"n += {item}",
-        "max": f"n = max(n, {item})",
-        "count": f"if {item} > {t}: n += 1",
-    }[what]
+    counted = f"if {item} > {t}: n += 1"
+    step = {"list": f"out.append({item})", "sum": f"n += {item}", "max": f"n = max(n, {item})", "count": counted}[what]
     start, end = ("out = []", "out") if what == "list" else ("n = 0", "n")
     body = r.choice(
         (
@@ -182,11 +178,7 @@ def column(r: Random) -> Program:
         above = sum(x > t for x in values)
         return {"list": values, "sum": sum(values), "max": sorted(values)[-1], "count": above}[what]
 
-    inputs = [
-        (xs,)
-        for (xs,) in grids(r, t, width=k + 1) + grids(r, t, width=k + 1) + grids(r, t, width=k + 1)
-        if len(xs) > k * row
-    ]
+    inputs = [args for _ in range(3) for args in grids(r, t, width=k + 1) if len(args[0]) > k * row]
     return Program(name, nest(f"def {name}(xs):", body), reference, inputs)
 
 
@@ -230,22 +222,17 @@ def diagonal(r: Random) -> Program:
     k = r.randint(2, 5)
     name = f"{what}_of_{'anti_' if anti else ''}diagonal" + (f"_plus_{start}" if what == "sum" else f"_times_{k}")
     cell = "xs[i][-1 - i]" if anti else "xs[i][i]"
-    if what == "sum":
-        body = r.choice(
-            (
-                f"n = {start}\nfor i in range(len(xs)):\n    n += {cell}\nreturn n",
-                f"return {start} + sum([{cell} for i in range(len(xs))])",
-                f"n = {start}\nfor i, x in enumerate(xs):\n    n += {cell.replace('xs[i]', 'x')}\nreturn n",
-            )
-        )
-    else:
-        body = r.choice(
-            (
-                f"return [{cell} * {k} for i in range(len(xs))]",
-                f"out = []\nfor i in range(len(xs)):\n    out.append({k} * {cell})\nreturn out",
-                f"return [{k} * {cell.replace('xs[i]', 'x')} for i, x in enumerate(xs)]",
-            )
-        )
+    sums = (
+        f"n = {start}\nfor i in range(len(xs)):\n    n += {cell}\nreturn n",
+        f"return {start} + sum([{cell} for i in range(len(xs))])",
+        f"n = {start}\nfor i, x in enumerate(xs):\n    n += {cell.replace('xs[i]', 'x')}\nreturn n",
+    )
+    products = (
+        f"return [{cell} * {k} for i in range(len(xs))]",
+        f"out = []\nfor i in range(len(xs)):\n    out.append({k} * {cell})\nreturn out",
+        f"return [{k} * {cell.replace('xs[i]', 'x')} for i, x in enumerate(xs)]",
+    )
+    body = r.choice(sums if what == "sum" else products)
 
     def reference(xs: list[list[int]]) -> object:
         size = len(xs)
@@ -299,12 +286,8 @@ def points_inside(r: Random) -> Program:
             (f"n = 0\nfor x in xs:\n    if {test}:\n        n += 1\nreturn n", f"return len([x for x in xs if {test}])")
         )
     else:
-        body = r.choice(
-            (
-                f"out = []\nfor x in xs:\n    if {test}:\n        out.append(x)\nreturn out",
-                f"return [x for x in xs if {test}]",
-            )
-        )
+        loop = f"out = []\nfor x in xs:\n    if {test}:\n        out.append(x)\nreturn out"
+        body = r.choice((loop, f"return [x for x in xs if {test}]"))
     allowed = range(a + (left == "<"), b + (right == "<="))
 
     def reference(xs: list[int]) -> object:

@@ -17,7 +17,7 @@ _CHAT = {
         "The Python function below has {bugs}. Its lines are numbered; the calls under it show the right value and "
         "what the function gives instead.\n\n{function}\n{calls}\n"
         "Answer only with the lines that must change, written as `N|new text of line N`, indentation included. "
-        "Repeat a number to insert lines after line N; write `N|` with nothing after it to delete line N."
+        "Further lines with the same N are inserted after line N; `N|` with nothing after it deletes line N."
     ),
     "function": (
         "The Python function below has {bugs}. The calls under it show the right value and what the function gives "

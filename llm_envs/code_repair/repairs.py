@@ -105,9 +105,10 @@ def break_program(
         wrong = failures(buggy, program.name, program.inputs, expected)
         if len(wrong) < SHOWN or not all(is_plain(outcome.value) for outcome in wrong.values()):
             continue
-        if difficulty > 1 and not _all_needed(tree, bugs, buggy, program, expected):
+        alone = _failures_alone(tree, bugs, buggy, program, expected)
+        if len(bugs) < difficulty or not all(alone):
             continue
-        shown, tests = _divide(program, expected, wrong)
+        shown, tests = _divide(program, expected, [wrong, *alone])
         kinds = tuple(bug.kind for bug in bugs)
         return Repair(
             family.name, family.theme, program.name, program.source, buggy, kinds, original_hash, shown, tests
@@ -133,33 +134,43 @@ def _draw_bugs(choices: list[Edit], difficulty: int, rng: Random) -> list[Edit]:
     return [rng.choice([edit for edit in choices if edit.kind == kind]) for kind in chosen]
 
 
-def _all_needed(tree: ast.Module, bugs: list[Edit], buggy: str, program: Program, expected: list[Any]) -> bool:
-    """Whether each bug alone still leaves the program wrong, so that a repair must fix every one of them."""
+def _failures_alone(
+    tree: ast.Module, bugs: list[Edit], buggy: str, program: Program, expected: list[Any]
+) -> list[dict[int, Outcome]]:
+    """What each of several bugs breaks on its own: an empty entry means that it need not be repaired."""
     if len(bugs) < 2:
-        return False
-    for bug in bugs:
-        alone = apply(tree, bug)
-        if alone in (buggy, program.source) or not failures(alone, program.name, program.inputs, expected):
-            return False
-    return True
+        return []
+    sources = [apply(tree, bug) for bug in bugs]
+    return [
+        {} if source in (buggy, program.source) else failures(source, program.name, program.inputs, expected)
+        for source in sources
+    ]
 
 
-def _divide(program: Program, expected: list[Any], wrong: dict[int, Outcome]) -> tuple[tuple, tuple]:
+def _divide(program: Program, expected: list[Any], wrong: list[dict[int, Outcome]]) -> tuple[tuple, tuple]:
     """The failing calls to show (shortest in print) and the hidden tests.
 
-    Hidden tests are all other inputs, failing ones first. If that would leave no failing call, the shown ones are
-    hidden tests too: a test set that the buggy function passes would be worse than one that overlaps the prompt.
+    Args:
+        program: the original.
+        expected: its values.
+        wrong: what the buggy program gets wrong, then what each of its bugs would on its own.
+
+    Hidden tests are all other inputs. If that left the buggy program or one that is half repaired without a failing
+    test, the shown calls are hidden tests too: tests that pass a bug are worse than tests that overlap the prompt.
     """
+    outcomes = wrong[0]
 
     def length(number: int) -> int:
-        return len(repr(program.inputs[number])) + len(repr(expected[number])) + len(str(wrong[number]))
+        return len(repr(program.inputs[number])) + len(repr(expected[number])) + len(str(outcomes[number]))
 
-    shown = sorted(wrong, key=length)[:SHOWN]
-    kept_back = shown if len(wrong) > SHOWN else []
-    rest = [number for number in range(len(program.inputs)) if number not in kept_back]
-    rest.sort(key=lambda number: number not in wrong)
+    def rarity(number: int) -> int:
+        return min((len(failing) for failing in wrong if number in failing), default=len(program.inputs))
+
+    shown = sorted(outcomes, key=length)[:SHOWN]
+    kept_back = shown if all(failing.keys() - shown for failing in wrong) else []
+    rest = sorted((number for number in range(len(program.inputs)) if number not in kept_back), key=rarity)
     tests = tuple({"args": list(program.inputs[n]), "expected": expected[n]} for n in sorted(rest[:MAX_TESTS]))
-    return tuple((program.inputs[n], expected[n], wrong[n]) for n in shown), tests
+    return tuple((program.inputs[n], expected[n], outcomes[n]) for n in shown), tests
 
 
 def passes(source: str, entry: str, tests: tuple[Mapping[str, Any], ...]) -> bool:

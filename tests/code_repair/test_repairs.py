@@ -1,0 +1,159 @@
+"""The examples themselves: splits, proofs, formats, laziness, determinism."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from llm_envs.code_repair import FAMILIES, SIZES, extract, make_task, problems
+from llm_envs.code_repair.problems import MAX_NEW_TOKENS
+from llm_envs.code_repair.repairs import passes
+from llm_envs.error import OptionError
+from llm_envs.task import AnswerFormatError
+
+SOME = {"train": 500, "validation": 300, "test": 200}
+VARIANTS = [(difficulty, answer_format) for difficulty in (1, 2) for answer_format in ("edit", "function")]
+
+
+def some(split: str, difficulty: int = 1, answer_format: str = "edit", **options):
+    return problems(split, difficulty, answer_format, **options)[: SOME[split]]
+
+
+def judge(example, message: str) -> bool:
+    return passes(extract(example, message).text, example.hidden["entry"], example.hidden["tests"])
+
+
+@pytest.mark.parametrize(("difficulty", "answer_format"), VARIANTS)
+@pytest.mark.parametrize("split", SIZES)
+def test_gold_restores_the_original_and_wrong_leaves_the_bug(split, difficulty, answer_format):
+    task = make_task(difficulty, answer_format)
+    for example in some(split, difficulty, answer_format):
+        assert extract(example, example.gold).text == example.metadata["original"]
+        assert judge(example, example.gold)
+        assert extract(example, task.wrong(example)).text == example.metadata["buggy"]
+        assert not judge(example, task.wrong(example))
+        assert len(example.gold) < MAX_NEW_TOKENS[answer_format, difficulty]
+
+
+@pytest.mark.parametrize("difficulty", [1, 2])
+def test_splits_are_disjoint_by_content(difficulty):
+    hashes = {split: {e.metadata["original_hash"] for e in some(split, difficulty)} for split in SIZES}
+    originals = {split: {e.metadata["original"] for e in some(split, difficulty)} for split in SIZES}
+    for one, other in (("train", "validation"), ("train", "test"), ("validation", "test")):
+        assert not hashes[one] & hashes[other]
+        assert not originals[one] & originals[other]
+    held_out = {name for name, family in FAMILIES.items() if family.held_out}
+    assert {e.metadata["family"] for e in some("test", difficulty)} == held_out
+    assert not {e.metadata["family"] for e in some("train", difficulty)} & held_out
+
+
+@pytest.mark.parametrize("split", SIZES)
+def test_examples_are_distinct_and_their_ids_too(split):
+    examples = some(split)
+    assert len({e.metadata["buggy"] for e in examples}) == len(examples)
+    assert len({e.id for e in examples}) == len(examples)
+
+
+@pytest.mark.parametrize("split", ["validation", "test"])
+@pytest.mark.parametrize("difficulty", [1, 2])
+def test_the_last_example_exists(split, difficulty):
+    assert problems(split, difficulty)[-1].id.startswith(f"{split}/")
+
+
+def test_two_bugs_need_two_fixes():
+    halves = 0
+    for example in some("train", 2):
+        assert len(set(example.metadata["bug_kinds"])) == 2
+        edit = example.gold.splitlines()
+        numbers = [line.split("|")[0] for line in edit]
+        if len(edit) == 2 and len(set(numbers)) == 2:
+            for line in edit:
+                halves += 1
+                assert not judge(example, line)
+    assert halves > 100
+
+
+def test_tests_and_shown_calls():
+    overlapping = 0
+    for example in some("train"):
+        tests = example.hidden["tests"]
+        assert 8 <= len(tests) <= 14
+        json.dumps(tests)
+        calls = [line for line in example.prompt.splitlines() if line.startswith("f(")]
+        assert len(calls) == 2
+        hidden = {f"f({', '.join(map(repr, test['args']))}) == {test['expected']!r}" for test in tests}
+        overlapping += any(call.split(" not ")[0] in hidden for call in calls)
+    assert overlapping < 0.1 * SOME["train"]
+
+
+def test_prompts_are_compact():
+    lengths = sorted(len(e.prompt) for e in some("train"))
+    assert sum(lengths) / len(lengths) < 200
+    assert lengths[int(0.95 * len(lengths))] < 280
+    example = some("train")[0]
+    assert example.prompt.startswith(f"1|def {example.hidden['entry']}(")
+    assert example.prompt.endswith("\n")
+    told = problems("train", instruction="Fix it.")[0].prompt
+    assert told == "Fix it.\n" + example.prompt
+
+
+@pytest.mark.parametrize("answer_format", ["edit", "function"])
+def test_chat_prompts_explain_the_task(answer_format):
+    example = problems("train", answer_format=answer_format, style="chat")[0]
+    (message,) = example.prompt
+    assert message["role"] == "user"
+    assert example.hidden["entry"] + "(" in message["content"]
+    assert ("N|" in message["content"]) == (answer_format == "edit")
+    assert extract(example, f"Here it is:\n```python\n{example.gold}\n```").text == example.metadata["original"]
+
+
+def test_a_message_without_a_function_is_malformed():
+    example = problems("train", answer_format="function")[0]
+    for message in ("", "return 1", "def other(x):\n    return 1"):
+        with pytest.raises(AnswerFormatError, match=f"def {example.hidden['entry']}"):
+            extract(example, message)
+
+
+def test_reading_one_example_does_not_build_them_all():
+    examples = problems("train", 1, "function", instruction="unread so far")
+    assert len(examples) == SIZES["train"]
+    examples[123]
+    examples[4567]
+    assert examples.built == 2
+    assert examples[123] is examples[123]
+    assert problems("train", 1, "function", instruction="unread so far") is examples
+
+
+def test_impossible_options_are_named():
+    for options in ({"difficulty": 3}, {"answer_format": "diff"}, {"style": "long"}):
+        with pytest.raises(OptionError, match=str(*options.values())):
+            make_task(**options)
+    with pytest.raises(OptionError, match="did you mean 'train'"):
+        make_task().problems("trian")
+    with pytest.raises(IndexError):
+        problems("test")[SIZES["test"]]
+    assert len(make_task(sizes={"test": 7}).problems("test")) == 7
+
+
+_DIGEST = """
+import hashlib
+from llm_envs.code_repair import problems
+from llm_envs.transform import problems as transform
+splits = [problems("train"), problems("validation", 2), problems("test", 2, "function"), transform("train", 2)]
+for i in {order}:
+    text = repr([(e.id, e.prompt, e.gold, e.hidden) for e in (examples[i] for examples in splits)])
+    print(i, hashlib.sha256(text.encode()).hexdigest())
+"""
+
+
+def test_examples_do_not_depend_on_the_process_or_the_order():
+    digests = []
+    for seed, order in (("1", "range(0, 300, 2)"), ("2", "range(298, -1, -2)")):
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.getcwd()}
+        command = [sys.executable, "-c", _DIGEST.format(order=order)]
+        output = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+        digests.append(sorted(output.splitlines()))
+    assert digests[0] == digests[1]
+    assert len(set(digests[0])) == 150
