@@ -40,7 +40,7 @@ class Rollout:
     infos: list[dict[str, Any]]  # each row's last info
     sampling: Sampling
     weight_version: int
-    seconds: dict[str, float] = field(default_factory=dict)  # generation, environment (verdicts included)
+    seconds: dict[str, float] = field(default_factory=dict)  # generation, verification (all of the environment)
 
     @property
     def unscored(self) -> Tensor:
@@ -124,7 +124,7 @@ def collect(
     rows = [_Row(list(map(int, prefix)), len(prefix), info=row_info(infos, i)) for i, prefix in prefixes(observation)]
     player = _WholeTurns(env) if has_whole_turns(env) else _TokenByToken(env)
     stops = stop_tokens(env)
-    seconds = {"generation": 0.0, "environment": 0.0}
+    seconds = {"generation": 0.0, "verification": 0.0}
     active = list(range(len(rows)))
     while active:
         started = time.perf_counter()
@@ -142,7 +142,7 @@ def collect(
             length = int(observation["length"][i].item())
             rows[i].append(turn, reward, observation["tokens"][i][:length], masks[i])
             rows[i].terminated, rows[i].truncated, rows[i].info = terminated, truncated, {**rows[i].info, **info}
-        seconds["environment"] += time.perf_counter() - started
+        seconds["verification"] += time.perf_counter() - started
         active = [i for i in active if not (rows[i].terminated or rows[i].truncated)]
     return pack(rows, sampling, engine.weight_version, seconds)
 

@@ -44,7 +44,7 @@ def sft(
     policy: Policy,
     demonstration: Callable[[int], Demonstration],
     config: SFTConfig,
-    on_step: Callable[[int, float], None] | None = None,
+    on_step: Callable[[int, float, int], None] | None = None,
 ) -> float:
     """Train the policy's model to imitate; returns seconds.
 
@@ -52,11 +52,12 @@ def sft(
         policy: trained in place; its value head is left alone.
         demonstration: number of the draw -> demonstration; called batch_size * steps times with 0, 1, 2, ...
         config: settings.
-        on_step: called with (step, loss) after each step.
+        on_step: called with (step, loss, steps) after each step.
     """
     started = time.perf_counter()
     model: Any = policy.model
-    optimizer = torch.optim.AdamW(model.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay)
+    import os
+    optimizer = MuonAdam(model, config) if os.environ.get("MUON") else torch.optim.AdamW(model.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay)
     warmup = max(1, config.steps // 10)
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda s: min((s + 1) / warmup, (config.steps - s) / max(1, config.steps - warmup))
@@ -70,7 +71,7 @@ def sft(
         optimizer.step()
         schedule.step()
         if on_step is not None:
-            on_step(step, float(loss))
+            on_step(step, float(loss.detach()), config.steps)
     return time.perf_counter() - started
 
 

@@ -7,6 +7,7 @@ import importlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from random import Random
 from typing import Any
 
 from llm_envs.error import OptionError, unknown
@@ -39,6 +40,7 @@ class Task:
         verifier_options: keyword arguments for a verifier given by name.
         extract: (example, message) -> Answer; raises `AnswerFormatError` when the message holds none.
         wrong: example -> a message that must not pass (for code repair, one that leaves the bug untouched).
+        demonstrate: (example, rng) -> a message for a supervised warm-up to imitate; the gold answer unless given.
         max_new_tokens: tokens the policy may write in one episode, stop token included.
         judge_unfinished: whether an answer cut off by the budget is judged (True) or scores 0 unasked (False).
         source: the reference and options `load_task` built it from; a pickled task is rebuilt from them.
@@ -51,6 +53,7 @@ class Task:
     verifier_options: Mapping[str, Any] = field(default_factory=dict)
     extract: Callable[[Example, str], Answer] = whole_message
     wrong: Callable[[Example], str] = empty_message
+    demonstrate: Callable[[Example, Random], str] = lambda example, rng: example.gold
     max_new_tokens: int = 256
     judge_unfinished: bool = True
     source: tuple[str, dict[str, Any]] | None = field(default=None, compare=False, repr=False)

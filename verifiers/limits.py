@@ -16,8 +16,8 @@ class Limits:
     """Limits of one execution: loading a submission once and answering all its calls.
 
     Attributes:
-        cpu_s: CPU time in whole seconds, the limit that decides. Per process in the kernel; the sandbox also stops an
-            execution whose living processes sum to more.
+        cpu_s: CPU seconds, the limit that decides. The sandbox sums an execution's living processes every 50 ms; the
+            kernel holds each process to the next whole second, which is all that `sandbox="process"` has.
         wall_s: wall-clock seconds, a distant backstop for programs that sleep or deadlock; retried once.
         memory_mb: address space of each process, and resident memory of all of them together, MiB.
         processes: processes and threads at one time, the submission's own included.
@@ -28,7 +28,7 @@ class Limits:
         source_bytes: longest submission, bytes of UTF-8; a longer one is `bad_source`.
     """
 
-    cpu_s: int = 2
+    cpu_s: float = 2.0
     wall_s: float = 10.0
     memory_mb: int = 512
     processes: int = 16
@@ -41,6 +41,6 @@ class Limits:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            kinds = (int, float) if field.name == "wall_s" else (int,)
+            kinds = (int, float) if field.name in ("cpu_s", "wall_s") else (int,)
             if type(value) not in kinds or not value > 0:
                 raise ValueError(f"Limits.{field.name} must be a positive {kinds[-1].__name__}, got {value!r}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import shutil
 import signal
@@ -61,7 +62,7 @@ class ProcessWorker:
         process.returncode = os.waitstatus_to_exitcode(status)
         shutil.rmtree(folder, ignore_errors=True)
         cpu_s = used.ru_utime + used.ru_stime
-        killed_by_limit = os.WIFSIGNALED(status) and cpu_s >= self._limits.cpu_s - 0.1
+        killed_by_limit = os.WIFSIGNALED(status) and cpu_s >= math.ceil(self._limits.cpu_s) - 0.1
         return Report("cpu" if killed_by_limit else "", cpu_s)
 
     def close(self) -> None:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import builtins
 import json
+import math
 import random
 import resource
 import sys
@@ -117,7 +118,7 @@ def send(results: int, data: bytes) -> None:
         data = data[write(results, data) :]
 
 
-def set_limits(limits: Mapping[str, int]) -> None:
+def set_limits(limits: Mapping[str, float]) -> None:
     """Apply the limits that the kernel keeps per process (or, for `processes`, per user).
 
     Keys are the fields of `verifiers.limits.Limits`; one that is missing is left as it is. Soft and hard limits are
@@ -132,7 +133,7 @@ def set_limits(limits: Mapping[str, int]) -> None:
     }
     for name, (limit, unit) in values.items():
         if name in limits:
-            resource.setrlimit(limit, (limits[name] * unit,) * 2)
+            resource.setrlimit(limit, (math.ceil(limits[name]) * unit,) * 2)  # the kernel counts whole seconds
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 

@@ -21,6 +21,7 @@ import array
 import ctypes
 import gc
 import json
+import math
 import os
 import platform
 import select
@@ -95,7 +96,7 @@ def _prepare() -> None:
     gc.freeze()
 
 
-def _isolate(limits: dict[str, int], uid: int | None, own_processes: int) -> None:
+def _isolate(limits: dict[str, float], uid: int | None, own_processes: int) -> None:
     """In the clone: private file systems, limits, then give up every privilege, in the order this needs."""
     with open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")  # when memory runs out, the submission goes first
@@ -151,7 +152,7 @@ def _usage(own_rss: int) -> tuple[float, int]:
     return cpu, memory
 
 
-def _supervise(control: socket.socket, pid: int, limits: dict[str, int]) -> dict[str, Any]:
+def _supervise(control: socket.socket, pid: int, limits: dict[str, float]) -> dict[str, Any]:
     """Wait for the host's word, summing usage meanwhile; then kill the namespace and report how it went."""
     with open("/proc/self/statm", "rb") as file:
         own_rss = int(file.read().split()[1]) * _page_bytes
@@ -160,7 +161,7 @@ def _supervise(control: socket.socket, pid: int, limits: dict[str, int]) -> dict
     reason = ""
     while not poller.poll(None if reason else 1000 * TICK_S):
         cpu, memory = _usage(own_rss)
-        if cpu > limits["cpu_s"] or memory > limits["memory_mb"] << 20:
+        if cpu > limits["cpu_s"] or memory > int(limits["memory_mb"]) << 20:
             reason = "cpu" if cpu > limits["cpu_s"] else "memory"
             os.kill(pid, signal.SIGKILL)
     if control.recv(16) != b"stop":
@@ -168,7 +169,7 @@ def _supervise(control: socket.socket, pid: int, limits: dict[str, int]) -> dict
     os.kill(pid, signal.SIGKILL)
     _, status, used = os.wait4(pid, 0)
     cpu = used.ru_utime + used.ru_stime
-    if not reason and os.WIFSIGNALED(status) and cpu >= limits["cpu_s"] - 0.1:
+    if not reason and os.WIFSIGNALED(status) and cpu >= math.ceil(limits["cpu_s"]) - 0.1:
         reason = "cpu"  # RLIMIT_CPU was faster
     return {"reason": reason, "cpu_s": cpu}
 

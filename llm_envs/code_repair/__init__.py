@@ -30,7 +30,7 @@ Python may print (and thereby draw) a few programs differently.
 
 **Modules**, lowest first: `program` (Program, Family, canonical text, hash), `inputs`, `families_*`, `bug_rules` and
 `mutate`, `execute` (fuel, in-process proof), `line_edit`, `lazy`, `repairs` (proven problems, splits), `formats`
-(prompts, gold), `problems` (the task), `teacher` (imperfect demonstrations for a warm-up).
+(prompts, gold), `problems` (examples, answers), `teacher` (imperfect demonstrations for a warm-up), `task`.
 """
 
 from llm_envs.code_repair import (  # noqa: F401 - importing registers the families; the order is that of examples
@@ -44,8 +44,9 @@ from llm_envs.code_repair import (  # noqa: F401 - importing registers the famil
     families_text,
 )
 from llm_envs.code_repair.mutate import KINDS, Mutant, mutants
-from llm_envs.code_repair.problems import SIZES, extract, make_task, problems
+from llm_envs.code_repair.problems import SIZES, extract, problems
 from llm_envs.code_repair.program import FAMILIES, Family, Program, abstract_hash, family
+from llm_envs.code_repair.task import make_task
 from llm_envs.code_repair.teacher import TEACHER, teacher_message
 
 __all__ = [

@@ -1,16 +1,15 @@
-"""The task `CodeRepair`: examples by split, built on demand."""
+"""Examples by split, built on demand, and what an answer to one stands for."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache, partial
+from functools import lru_cache
 
 from llm_envs.code_repair import formats
 from llm_envs.code_repair.lazy import LazyExamples
 from llm_envs.code_repair.line_edit import apply_edit, copy_between, write_edit
 from llm_envs.code_repair.repairs import SPLITS, families_of, stream
 from llm_envs.error import OptionError, unknown
-from llm_envs.task import Task
 from verifiers import Answer, Example
 
 SIZES: Mapping[str, int] = {"train": 8000, "validation": 500, "test": 400}
@@ -19,14 +18,16 @@ MAX_NEW_TOKENS = {("edit", 1): 100, ("edit", 2): 148, ("function", 1): 256, ("fu
 
 
 @lru_cache(maxsize=64)
-def _problems(split: str, difficulty: int, answer_format: str, style: str, instruction: str, size: int) -> LazyExamples:
-    families = [family.name for family in families_of(split)]
+def _problems(
+    split: str, difficulty: int, families: str, answer_format: str, style: str, instruction: str, size: int
+) -> LazyExamples:
+    names = [family.name for family in families_of(split, families)]
 
     def build(position: int) -> Example:
-        k, number = divmod(position, len(families))
-        repair = stream(families[number], split, difficulty)[k]
+        k, number = divmod(position, len(names))
+        repair = stream(names[number], split, difficulty)[k]
         return Example(
-            id=f"{split}/{families[number]}/{k}",
+            id=f"{split}/{names[number]}/{k}",
             prompt=formats.prompt(repair, answer_format, style, instruction),
             hidden={"entry": repair.name, "tests": list(repair.tests), "scoring": "all"},
             gold=formats.gold(repair, answer_format),
@@ -48,6 +49,7 @@ def _problems(split: str, difficulty: int, answer_format: str, style: str, instr
 def problems(
     split: str,
     difficulty: int = 1,
+    families: str = "core",
     answer_format: str = "edit",
     style: str = "compact",
     instruction: str = "",
@@ -58,22 +60,24 @@ def problems(
     Args:
         split: `train` and `validation` share families but no original; `test` has families of its own.
         difficulty: number of bugs, 1 or 2.
+        families: `core` (short programs) or `all`; the split `test` has its own either way.
         answer_format: `edit` or `function`, see `formats`.
         style: `compact` (function and failing calls only) or `chat` (a message that explains the task).
         instruction: a line put before the prompt.
         sizes: examples per split, where they differ from `SIZES`.
     """
-    _check(difficulty, answer_format, style)
+    check_options(difficulty, answer_format, style)
     if split not in SPLITS:
         raise OptionError(unknown("split", split, SPLITS))
     for name in sizes or {}:
         if name not in SPLITS:
             raise OptionError(unknown("split in sizes", name, SPLITS))
     size = {**SIZES, **(sizes or {})}[split]
-    return _problems(split, difficulty, answer_format, style, instruction, size)
+    return _problems(split, difficulty, families, answer_format, style, instruction, size)
 
 
-def _check(difficulty: int, answer_format: str, style: str) -> None:
+def check_options(difficulty: int, answer_format: str, style: str) -> None:
+    """Raise `OptionError` unless the options of a task are known."""
     if difficulty not in (1, 2):
         raise OptionError(f"difficulty is the number of bugs, 1 or 2, not {difficulty!r}")
     if answer_format not in formats.FORMATS:
@@ -95,31 +99,3 @@ def wrong(example: Example) -> str:
     if example.metadata["answer_format"] == "function":
         return buggy
     return write_edit(copy_between(buggy, example.metadata["original"]))
-
-
-def make_task(
-    difficulty: int = 1,
-    answer_format: str = "edit",
-    style: str = "compact",
-    instruction: str = "",
-    sizes: Mapping[str, int] | None = None,
-) -> Task:
-    """The task `CodeRepair`; the arguments are those of `problems`."""
-    _check(difficulty, answer_format, style)
-    return Task(
-        name="CodeRepair",
-        problems=partial(
-            problems,
-            difficulty=difficulty,
-            answer_format=answer_format,
-            style=style,
-            instruction=instruction,
-            sizes=dict(sizes or {}),
-        ),
-        splits=SPLITS,
-        verifier="function_tests",
-        extract=extract,
-        wrong=wrong,
-        max_new_tokens=MAX_NEW_TOKENS[answer_format, difficulty],
-        judge_unfinished=False,
-    )

@@ -1,7 +1,8 @@
 """What a family of small functions is: a seeded recipe that yields a program, its oracle and its inputs.
 
-A family writes its source with a handful of canonical variable names; `Family.draw` renames them from small pools and
-brings the text to the one form `ast.unparse` prints, so that every later step (mutation, diff, hash) can compare text.
+A family writes its source with a handful of canonical variable names, the same in every family: what sets programs apart
+is what they do. `Family.draw` brings the text to the one form `ast.unparse` prints, so that every later step (mutation,
+diff, hash) can compare text.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ class Family:
     def draw(self, rng: Random) -> Program:
         """One program of this family, in canonical form, with distinct inputs."""
         raw = self.make(rng)
-        source = normalise(_rename(raw.source, rng))
+        source = normalise(raw.source)
         inputs = list({repr(args): args for args in raw.inputs}.values())[:MAX_INPUTS]
         return Program(raw.name, source, raw.reference, inputs)
 
@@ -73,31 +74,6 @@ def family(name: str, theme: str, held_out: bool = False) -> Callable[[Callable[
 
 # Strings come first in the alternation, so that words inside them and attribute names are left alone.
 _WORD = re.compile(r"'[^']*'|(?<![.\w])[A-Za-z_]\w*")
-
-# Canonical name -> names it may get. Small pools: a tiny model should not spend its capacity on names.
-_POOLS = {
-    "xs": ("xs", "a", "v"),
-    "s": ("s", "w", "t"),
-    "d": ("d", "g", "q"),
-    "x": ("x", "e", "y"),
-    "n": ("n", "m", "z"),
-    "i": ("i", "j", "p"),
-    "c": ("c", "h", "u"),
-    "k": ("k", "r", "b"),
-    "out": ("out", "r", "o"),
-}
-
-
-def _rename(source: str, rng: Random) -> str:
-    taken = set(_WORD.findall(source))
-    chosen: dict[str, str] = {}
-    for name, pool in _POOLS.items():
-        if name in taken:
-            free = [new for new in pool if new == name or new not in taken]
-            chosen[name] = rng.choice(free)
-            taken.add(chosen[name])
-    return _WORD.sub(lambda match: chosen.get(match[0], match[0]), source)
-
 
 def normalise(source: str) -> str:
     """The one form in which all programs are kept."""

@@ -1,0 +1,86 @@
+"""Settings that train: one function per preset, each returning the arguments of `train_ppo.py` it changes."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from agents.models import TinyConfig
+from agents.ppo import PPOConfig
+from agents.sft import SFTConfig
+
+
+def code_repair(args: Callable[..., Any]) -> Any:
+    """A 0.9M-parameter decoder that learns to repair functions on two CPU cores in under ten minutes."""
+    return args(
+        ppo=PPOConfig(
+            learning_rate=1.5e-4, critic_learning_rate=2e-3, lr_schedule="linear", epochs=1, minibatches=4,
+            kl_coef=0.03, gae_lambda=1.0, critic_warmup=3, eval_every=10, eval_episodes=256,
+        ),
+    )  # fmt: skip
+
+
+def transform(args: Callable[..., Any]) -> Any:
+    """The same for `Transform-v0`: shorter prompts, so fewer and cheaper steps."""
+    return args(
+        env="llm_envs/Transform-v0",
+        total_tokens=60_000,
+        sft=SFTConfig(steps=300),
+        ppo=PPOConfig(
+            learning_rate=1.5e-4, critic_learning_rate=2e-3, lr_schedule="linear", epochs=1, minibatches=4,
+            kl_coef=0.03, gae_lambda=1.0, critic_warmup=3, eval_every=10, eval_episodes=256,
+        ),
+    )  # fmt: skip
+
+
+def pretrained(args: Callable[..., Any]) -> Any:
+    """A pretrained chat model with a 0/1 verifier (0.1-7B): small steps, one epoch, little KL cost."""
+    return args(
+        rows=16,
+        total_tokens=4000,
+        eval_problems=16,
+        max_length=768,
+        env_options={"style": "chat"},
+        ppo=PPOConfig(
+            learning_rate=1e-6, critic_learning_rate=1e-5, epochs=1, minibatches=2, micro_batch=8, kl_coef=0.01,
+            gae_lambda=1.0, critic_warmup=1, eval_every=0, adam_betas=(0.9, 0.95),
+        ),
+    )  # fmt: skip
+
+
+def smoke(args: Callable[..., Any]) -> Any:
+    """Every step of the code-repair preset, once or twice: seconds, for tests."""
+    return args(
+        rows=16,
+        total_tokens=600,
+        problems=200,
+        eval_problems=16,
+        tiny=TinyConfig(hidden_size=32, intermediate_size=64, layers=2, heads=2),
+        sft=SFTConfig(steps=10, batch_size=16),
+        ppo=PPOConfig(critic_warmup=1, epochs=1, minibatches=2, eval_every=1, eval_episodes=16),
+    )
+
+
+PRESETS: dict[str, Callable[..., Any]] = {
+    "code-repair": code_repair,
+    "transform": transform,
+    "pretrained": pretrained,
+    "smoke": smoke,
+}
+
+
+def preset_name(argv: list[str]) -> str:
+    """The preset asked for, or the one that fits the environment and model on the command line."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--preset", default="auto")
+    parser.add_argument("--env", default="")
+    parser.add_argument("--model", default="tiny")
+    known, _ = parser.parse_known_args(argv)
+    if known.preset != "auto":
+        if known.preset not in PRESETS:
+            raise SystemExit(f"error: unknown preset {known.preset!r}; choose one of auto, {', '.join(PRESETS)}")
+        return known.preset
+    if known.model != "tiny":
+        return "pretrained"
+    return "transform" if "Transform" in known.env else "code-repair"

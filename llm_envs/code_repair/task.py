@@ -1,0 +1,43 @@
+"""The task `CodeRepair`, put together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from llm_envs.code_repair.problems import MAX_NEW_TOKENS, check_options, extract, problems, wrong
+from llm_envs.code_repair.repairs import SPLITS
+from llm_envs.code_repair.teacher import teacher_message
+from llm_envs.task import Task
+
+
+def make_task(
+    difficulty: int = 1,
+    families: str = "core",
+    answer_format: str = "edit",
+    style: str = "compact",
+    instruction: str = "",
+    sizes: Mapping[str, int] | None = None,
+) -> Task:
+    """The task `CodeRepair`; the arguments are those of `problems`."""
+    check_options(difficulty, answer_format, style)
+    return Task(
+        name="CodeRepair",
+        problems=partial(
+            problems,
+            difficulty=difficulty,
+            families=families,
+            answer_format=answer_format,
+            style=style,
+            instruction=instruction,
+            sizes=dict(sizes or {}),
+        ),
+        splits=SPLITS,
+        verifier="function_tests",
+        verifier_options={"limits": {"cpu_s": 0.5}},  # a right answer takes milliseconds; loops that never end are common
+        demonstrate=lambda example, rng: teacher_message(example, rng)[0],
+        extract=extract,
+        wrong=wrong,
+        max_new_tokens=MAX_NEW_TOKENS[answer_format, difficulty],
+        judge_unfinished=False,
+    )
