@@ -153,7 +153,7 @@ class _WholeTurns:
     longest_turn = np.iinfo(np.int64).max
 
     def __init__(self, env: VectorEnv) -> None:
-        self.env: Any = env.unwrapped
+        self.env: Any = env
 
     def play(self, active: list[int], turns: list[Turn], observation: dict[str, np.ndarray]):
         self.env.send(np.array(active), [turn.ids for turn in turns])
@@ -249,8 +249,8 @@ def attribute(env: VectorEnv, name: str, default: Any = None) -> Any:
 
 
 def has_whole_turns(env: VectorEnv) -> bool:
-    """Whether the environment takes whole turns (`send` and `recv`)."""
-    return hasattr(env.unwrapped, "send") and hasattr(env.unwrapped, "recv")
+    """Whether the environment takes whole turns; asked of the outermost wrapper, so that none is passed by."""
+    return hasattr(env, "send") and hasattr(env, "recv")
 
 
 def stop_tokens(env: VectorEnv) -> frozenset[int]:

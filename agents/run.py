@@ -102,6 +102,8 @@ def jsonable(value: Any) -> Any:
         return value if math.isfinite(value) else None
     if value is None or isinstance(value, str | int | bool):
         return value
+    if getattr(value, "shape", None) == ():  # NumPy's and torch's numbers
+        return jsonable(value.item())
     return str(value)
 
 

@@ -28,10 +28,12 @@ class SFTConfig:
     """Optimiser steps."""
     batch_size: int = 64
     """Demonstrations per step."""
-    learning_rate: float = 2e-3
-    """Peak of a linear warm-up (first 10%) and linear decay."""
+    learning_rate: float = 3e-3
+    """Of embeddings, norms and biases (AdamW); peak of a linear warm-up (first 10%) and linear decay."""
+    matrix_learning_rate: float = 1e-2
+    """Of the hidden layers' matrices (Muon), on the same schedule."""
     weight_decay: float = 0.01
-    """AdamW's decoupled weight decay."""
+    """Decoupled weight decay."""
     prompt_weight: float = 0.1
     """Weight of the prompt's tokens in the loss beside 1 for the answer's: reading teaches, too."""
     max_grad_norm: float = 1.0
@@ -56,23 +58,44 @@ def sft(
     """
     started = time.perf_counter()
     model: Any = policy.model
-    import os
-    optimizer = MuonAdam(model, config) if os.environ.get("MUON") else torch.optim.AdamW(model.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay)
+    optimizers = build_optimizers(model, config)
     warmup = max(1, config.steps // 10)
-    schedule = torch.optim.lr_scheduler.LambdaLR(
-        optimizer, lambda s: min((s + 1) / warmup, (config.steps - s) / max(1, config.steps - warmup))
-    )
+
+    def factor(step: int) -> float:
+        return min((step + 1) / warmup, (config.steps - step) / max(1, config.steps - warmup))
+
+    schedules = [torch.optim.lr_scheduler.LambdaLR(optimizer, factor) for optimizer in optimizers]
     for step in range(config.steps):
         batch = [demonstration(step * config.batch_size + i) for i in range(config.batch_size)]
         loss = imitation_loss(policy, *pad(batch, config.prompt_weight))
-        optimizer.zero_grad(set_to_none=True)
+        model.zero_grad(set_to_none=True)
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), config.max_grad_norm)
-        optimizer.step()
-        schedule.step()
+        for optimizer, schedule in zip(optimizers, schedules, strict=True):
+            optimizer.step()
+            schedule.step()
         if on_step is not None:
             on_step(step, float(loss.detach()), config.steps)
     return time.perf_counter() - started
+
+
+def build_optimizers(model: Any, config: SFTConfig) -> list[torch.optim.Optimizer]:
+    """Muon for the matrices of the hidden layers, AdamW for the rest (Jordan et al. 2024).
+
+    A policy that starts from random weights learns to copy from its prompt with about a third fewer examples than
+    under AdamW alone, and copying is most of what an answer takes.
+    """
+    embeddings = {id(model.get_input_embeddings().weight), id(model.get_output_embeddings().weight)}
+    matrices = [p for p in model.parameters() if p.ndim == 2 and id(p) not in embeddings]
+    chosen = {id(p) for p in matrices}
+    rest = [p for p in model.parameters() if id(p) not in chosen]
+    decay = config.weight_decay
+    return [
+        torch.optim.Muon(
+            matrices, lr=config.matrix_learning_rate, weight_decay=decay, adjust_lr_fn="match_rms_adamw"
+        ),
+        torch.optim.AdamW(rest, lr=config.learning_rate, weight_decay=decay, betas=(0.9, 0.95)),
+    ]
 
 
 def pad(batch: list[Demonstration], prompt_weight: float) -> tuple[Tensor, Tensor]:

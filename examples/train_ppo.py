@@ -26,6 +26,7 @@ import gymnasium as gym
 import torch
 import tyro
 from rich.console import Console
+from transformers.utils import logging as transformers_logging
 
 import llm_envs  # registers the environments
 from agents.evaluate import Evaluation
@@ -79,10 +80,17 @@ class Args:
     sft: SFTConfig = field(default_factory=SFTConfig)
     ppo: PPOConfig = field(default_factory=PPOConfig)
 
+    def __post_init__(self) -> None:
+        for name in ("rows", "total_tokens", "problems", "eval_problems"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+
 
 def main(args: Args) -> None:
     """Build, warm up, evaluate, train, evaluate again, record."""
     console, device = Console(), pick_device(args.device)
+    if not console.is_terminal:
+        transformers_logging.disable_progress_bar()
     run = RunFolder(args.out or Path("runs") / time.strftime(f"{args.env.split('/')[-1]}-%Y%m%d-%H%M%S"))
     pretrained = None if args.model == "tiny" else load_pretrained(args.model)
     tokenizer = pretrained[1] if pretrained else None
@@ -98,6 +106,8 @@ def main(args: Args) -> None:
         env = make_env(args, "train", tokenizer)
     model.to(device)
     held_out = {split: make_env(args, split, tokenizer) for split in task.splits if split != "train"}
+    for vector_env in (env, *held_out.values()):  # a prompt that is too long is found here, before anything is written
+        vector_env.reset(seed=args.seed)
     run.create({"args": args, "command": sys.argv})
     seconds = {"problems": time.perf_counter() - started}
     progress = Progress(console, run)
@@ -110,8 +120,8 @@ def main(args: Args) -> None:
         if args.ppo.checkpoint_every and agent.iteration % args.ppo.checkpoint_every == 0:
             agent.save(run.checkpoint(f"{agent.iteration:06d}"), tokenizer)
 
-    autocast = torch.bfloat16 if args.dtype == "bfloat16" else None
-    agent = PPO(model, env, args.ppo, eval_env=held_out["validation"], autocast_dtype=autocast, on_iteration=on_iteration)
+    autocast, validation = torch.bfloat16 if args.dtype == "bfloat16" else None, held_out["validation"]
+    agent = PPO(model, env, args.ppo, eval_env=validation, autocast_dtype=autocast, on_iteration=on_iteration)
     before = evaluate_all(agent, held_out, args.eval_problems)
     agent.save(run.checkpoint("warmed-up"), tokenizer)
     trained = time.perf_counter()
@@ -131,7 +141,7 @@ def main(args: Args) -> None:
 def make_env(args: Args, split: str, tokenizer: Any) -> gym.vector.VectorEnv:
     """A vector environment over one split; refuses here when there is no sandbox."""
     options: dict[str, Any] = {name: int(v) if v.isdigit() else v for name, v in args.env_options.items()}
-    if args.model != "tiny":
+    if getattr(tokenizer, "chat_template", None):
         options.setdefault("message_format", "chat")
     if args.verifier is not None:
         options["verifier"] = args.verifier
@@ -139,26 +149,31 @@ def make_env(args: Args, split: str, tokenizer: Any) -> gym.vector.VectorEnv:
         options["verifier_options"] = {"sandbox": args.sandbox}
     if args.max_new_tokens is not None:
         options["max_new_tokens"] = args.max_new_tokens
-    return gym.make_vec(
-        args.env,
-        num_envs=args.rows,
-        autoreset_mode=gym.vector.AutoresetMode.DISABLED,
-        split=split,
-        tokenizer=tokenizer,
-        max_length=args.max_length,
-        **options,
-    )
+    try:
+        return gym.make_vec(
+            args.env,
+            num_envs=args.rows,
+            autoreset_mode=gym.vector.AutoresetMode.DISABLED,
+            split=split,
+            tokenizer=tokenizer,
+            max_length=args.max_length,
+            **options,
+        )
+    except TypeError as error:  # what any other environment says to these options
+        raise ValueError(f"--env expects a token-level environment of llm_envs, got {args.env!r}: {error}") from error
 
 
 def warm_up(args: Args, model: Any, tokenizer: Any, examples: list, task: Any, progress: Progress) -> float:
     """Supervised fine-tuning on the task's own demonstrations; returns seconds."""
-    rng, order = Random(args.seed), []
+    rng = Random(args.seed)
+    order: list[int] = []
 
     def demonstration(number: int) -> tuple[list[int], list[int]]:
         if not order:
             order.extend(rng.sample(range(len(examples)), len(examples)))
         example = examples[order.pop()]
-        prompt, answer = (tokenizer.encode(t, add_special_tokens=False) for t in (example.prompt, task.demonstrate(example, rng)))
+        texts = (example.prompt, task.demonstrate(example, rng))
+        prompt, answer = (tokenizer.encode(text, add_special_tokens=False) for text in texts)
         return prompt, [*answer, tokenizer.eos_token_id]
 
     return sft(Policy(model, value_head=False), demonstration, args.sft, progress.warm_up)
@@ -172,7 +187,7 @@ def evaluate_all(agent: PPO, held_out: dict[str, gym.vector.VectorEnv], episodes
 def pick_device(name: str) -> torch.device:
     """`auto` is CUDA where there is one; asking for CUDA without one is an error."""
     if name == "cuda" and not torch.cuda.is_available():
-        raise SystemExit("--device cuda: no CUDA device found (torch.cuda.is_available() is False); use --device cpu")
+        raise ValueError("--device cuda: no CUDA device found (torch.cuda.is_available() is False); use --device cpu")
     return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
 
 
@@ -180,5 +195,7 @@ if __name__ == "__main__":
     name = preset_name(sys.argv[1:])
     try:
         main(tyro.cli(Args, default=PRESETS[name](Args)))
-    except (ValueError, FileNotFoundError, FileExistsError, gym.error.Error, llm_envs.VerifierError) as error:
+    except (ValueError, ImportError, OSError, gym.error.Error, llm_envs.VerifierError) as error:
         raise SystemExit(f"error: {error}") from error
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None

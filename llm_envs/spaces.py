@@ -36,7 +36,7 @@ class UnicodeText(Text):
         """Whether `x` is a string (or an instance of a subclass of it) that is short enough."""
         return isinstance(x, str) and len(x) <= self.max_length
 
-    def sample(self, mask: None = None, probability: None = None) -> str:
+    def sample(self, mask: Any = None, probability: Any = None) -> str:
         """Draw a short string; masks are not supported, since there is no list of characters to mask."""
         if mask is not None or probability is not None:
             raise ValueError("UnicodeText.sample takes neither a mask nor probabilities")

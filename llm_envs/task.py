@@ -87,9 +87,10 @@ def load_task(reference: str | Task, options: Mapping[str, Any] | None = None) -
     options = dict(options or {})
     factory = find_factory(reference)
     known = [] if isinstance(factory, Task) else factory_options(factory)
-    for option in options if known is not None else ():
-        if option not in known:
-            raise OptionError(unknown(f"option of task {reference!r}", option, known))
+    if known is not None:
+        for option in options:
+            if option not in known:
+                raise OptionError(unknown(f"option of task {reference!r}", option, known))
     if isinstance(reference, Task):
         return reference
     key = (reference, repr(sorted(options.items())))

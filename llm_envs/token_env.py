@@ -11,9 +11,7 @@ import numpy as np
 
 from llm_envs.error import EpisodeError
 from llm_envs.share import SharedSpecMixin
-from llm_envs.token_format import FormatView, MessageFormat, TokenFormat, num_examples, play_message
-
-Observation = dict[str, np.ndarray]
+from llm_envs.token_format import FormatView, MessageFormat, Observation, TokenFormat, play_message
 
 
 class TokenEnv(FormatView, SharedSpecMixin, gym.Env[Observation, np.int64]):
@@ -86,11 +84,6 @@ class TokenEnv(FormatView, SharedSpecMixin, gym.Env[Observation, np.int64]):
         self._budget = 0
         self._turn_start = 0
         self._ended = True
-
-    @property
-    def num_examples(self) -> int | None:
-        """How many examples `options={"index": i}` can choose from; None when the text level does not say."""
-        return num_examples(self.env)
 
     def action_masks(self) -> np.ndarray:
         """Which tokens the policy may choose now, bool (V,)."""

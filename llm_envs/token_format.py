@@ -18,6 +18,7 @@ from llm_envs.text_env import Message, StopReason, TextEnv, conversation, text_s
 from llm_envs.tokenizer import as_tokenizer
 
 MessageFormat = Literal["plain", "chat"]
+Observation = dict[str, np.ndarray]
 TextStep = tuple[str, Any, bool, bool, dict[str, Any]]
 
 _FOREIGN_NEW_TOKENS = 256
@@ -62,14 +63,16 @@ class TokenFormat:
         self.message_format = message_format
         self.strict = strict
         self.max_length = positive("max_length", max_length)
+        self.num_examples = _num_examples(env)
         self.max_new_tokens = positive("max_new_tokens", _budget(env) if max_new_tokens is None else max_new_tokens)
         self._set_special_tokens(stop_token_ids)
         self.action_space = Discrete(self.vocab_size)
-        self.observation_space = Dict(
+        space: Any = Dict(  # which Gymnasium types as a space of dictionaries of spaces
             tokens=Box(0, self.vocab_size - 1, (self.max_length,), np.int64),
             length=Box(0, self.max_length, (1,), np.int64),
             remaining=Box(0, self.max_new_tokens, (1,), np.int64),
         )
+        self.observation_space: gym.Space[Observation] = space
 
     def _set_special_tokens(self, stop_token_ids: Sequence[int] | None) -> None:
         self.vocab_size = self.tokenizer.vocab_size
@@ -121,7 +124,8 @@ class TokenFormat:
 
     def message(self, env: gym.Env[Any, Any], written: np.ndarray, stop_reason: StopReason) -> Message:
         """Decode a finished turn, its stop or masked token left out."""
-        message = Message(self.tokenizer.decode(written if stop_reason == "length" else written[:-1]), stop_reason)
+        kept = written if stop_reason == "length" else written[:-1]
+        message = Message(self.tokenizer.decode(kept.tolist()), stop_reason)
         if env.action_space.contains(message):
             return message
         if self.strict:
@@ -184,6 +188,11 @@ class FormatView:
         """How many tokens a prefix can hold."""
         return self.format.max_length
 
+    @property
+    def num_examples(self) -> int | None:
+        """How many examples `options={"index": i}` can choose from; None when the text level does not say."""
+        return self.format.num_examples
+
     def next_token_mask(self, prefixes: Any) -> None:
         """Masks for engines that write whole turns, by prefix; None, since they do not depend on it."""
         return
@@ -203,8 +212,7 @@ def play_message(env: gym.Env[Any, Any], message: Message) -> TextStep:
     return env.step(message)
 
 
-def num_examples(env: gym.Env[Any, Any]) -> int | None:
-    """How many examples `options={"index": i}` can choose from; None when the environment does not say."""
+def _num_examples(env: gym.Env[Any, Any]) -> int | None:
     return env.get_wrapper_attr("num_examples") if env.has_wrapper_attr("num_examples") else None
 
 

@@ -1,18 +1,16 @@
-"""The state of many token-level episodes in NumPy, and the per-row arguments of a vector `reset`.
+"""The state of many token-level episodes in NumPy.
 
 Shapes: B rows, L = `max_length` positions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from llm_envs.error import OptionError, TokenError
-from llm_envs.token_env import Observation
-from llm_envs.token_format import TokenFormat
+from llm_envs.error import EpisodeError, TokenError
+from llm_envs.token_format import Observation, TokenFormat
 
 
 class TokenRows:
@@ -24,6 +22,8 @@ class TokenRows:
         budget: (B,) tokens the policy may still write, were the prefix long enough.
         turn_start: (B,) where the tokens of the current turn begin.
         elapsed: (B,) tokens the policy wrote in this episode.
+        begun: bool (B,) whether the row was ever reset.
+        ended: bool (B,) whether the row must be reset before it takes a token.
         max_steps: `elapsed` at which an episode is truncated; None for never.
     """
 
@@ -32,6 +32,8 @@ class TokenRows:
         self.max_steps = max_steps
         self.tokens = np.full((num_rows, format.max_length), format.pad_token_id, dtype=np.int64)
         self.length, self.budget, self.turn_start, self.elapsed = np.zeros((4, num_rows), dtype=np.int64)
+        self.begun = np.zeros(num_rows, dtype=np.bool_)
+        self.ended = np.ones(num_rows, dtype=np.bool_)
 
     def begin(self, row: int, prompt: np.ndarray) -> None:
         """Start a new episode."""
@@ -39,6 +41,7 @@ class TokenRows:
         self.length[row] = self.elapsed[row] = 0
         self.budget[row] = self.format.max_new_tokens
         self.insert(row, prompt)
+        self.begun[row], self.ended[row] = True, False
 
     def insert(self, row: int, ids: np.ndarray) -> None:
         """Append tokens that the policy did not choose; its next turn starts after them."""
@@ -82,6 +85,13 @@ class TokenRows:
             "remaining": self.remaining()[rows, None].copy(),
         }
 
+    def check_begun(self, row: int) -> None:
+        """Raise unless there is such a row and it was reset before."""
+        if not 0 <= row < len(self.begun):
+            raise TokenError(f"there is no row {row}; rows are 0 to {len(self.begun) - 1}")
+        if not self.begun[row]:
+            raise EpisodeError(f"row {row} was never reset; call reset first")
+
     def check_tokens(self, tokens: np.ndarray) -> None:
         """Raise as `TokenFormat.check` does, for the first token that it does not accept."""
         wrong = (tokens < 0) | (tokens >= self.format.vocab_size)
@@ -113,36 +123,3 @@ class TokenRows:
                 f"episode, which comes with token {room}"
             )
         return turn
-
-
-def masked_rows(mask: Any, num_rows: int) -> list[int]:
-    """The rows that `options["reset_mask"]` selects; all when there is none."""
-    if mask is None:
-        return list(range(num_rows))
-    if not isinstance(mask, np.ndarray) or mask.shape != (num_rows,) or mask.dtype != np.bool_:
-        raise OptionError(f"options['reset_mask'] must be a bool array of shape ({num_rows},), got {mask!r}")
-    if not mask.any():
-        raise OptionError("options['reset_mask'] must be True for at least one row")
-    return np.flatnonzero(mask).tolist()
-
-
-def row_seeds(seed: int | Sequence[int | None] | None, num_rows: int) -> list[int | None]:
-    """One seed per row: `seed + row` from an integer, the list's own from a list."""
-    if seed is None:
-        return [None] * num_rows
-    if isinstance(seed, (int, np.integer)):
-        return [int(seed) + row for row in range(num_rows)]
-    if len(seed) != num_rows:
-        raise OptionError(f"a list of seeds must have length num_envs={num_rows}, got {len(seed)}")
-    return [None if value is None else int(value) for value in seed]
-
-
-def row_options(options: dict[str, Any], num_rows: int) -> list[dict[str, Any]]:
-    """Reset options per row: `options["index"]` may be a list with one entry per row, None where the row draws."""
-    others = {name: value for name, value in options.items() if name != "index"}
-    index = options.get("index")
-    if index is None or np.ndim(index) == 0:
-        index = [index] * num_rows
-    if len(index) != num_rows:
-        raise OptionError(f"options['index'] must have one entry per row ({num_rows}), got {len(index)}")
-    return [others if value is None else {**others, "index": value} for value in index]

@@ -49,8 +49,8 @@ class ByteTokenizer(_Immutable):
     """
 
     vocab_size = 258
-    pad_token_id = 256
-    eos_token_id = 257
+    pad_token_id: int | None = 256
+    eos_token_id: int | None = 257
 
     def encode(self, text: str) -> list[int]:
         """The bytes of the text; lone surrogates, which have none, become question marks."""

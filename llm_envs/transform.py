@@ -16,8 +16,8 @@ from itertools import accumulate
 from random import Random
 from typing import NamedTuple
 
-from llm_envs.code_repair.lazy import LazyExamples, LazyStream
 from llm_envs.error import OptionError, unknown
+from llm_envs.lazy import LazyExamples, LazyStream
 from llm_envs.task import Task, content_hash
 from verifiers import Example
 

@@ -15,20 +15,18 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
-from llm_envs.error import EpisodeError, OptionError, TokenError, unknown
+from llm_envs.error import EpisodeError, OptionError, TokenError
 from llm_envs.share import SharedSpecMixin
 from llm_envs.text_env import Message
-from llm_envs.token_env import Observation
-from llm_envs.token_format import FormatView, MessageFormat, TextStep, TokenFormat, num_examples, play_message, positive
-from llm_envs.token_rows import TokenRows, masked_rows, row_options, row_seeds
+from llm_envs.token_format import FormatView, MessageFormat, Observation, TextStep, TokenFormat, play_message
+from llm_envs.token_rows import TokenRows
+from llm_envs.vector_arguments import masked_rows, parse_autoreset_mode, row_options, row_seeds, step_limit
 
 VectorStep = tuple[Observation, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]
+RowStep = tuple[float, bool, bool, dict[str, Any]]
 RowSteps = tuple[np.ndarray, Observation, np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]
 
 _MAX_THREADS = 64
-
-
-RowStep = tuple[float, bool, bool, dict[str, Any]]
 
 
 @dataclass
@@ -101,24 +99,17 @@ class TokenVectorEnv(FormatView, SharedSpecMixin, VectorEnv[Observation, np.ndar
         )
         self.num_envs = len(self.envs)
         self.render_mode = render_mode
-        self.autoreset_mode = _autoreset_mode(autoreset_mode)
+        self.autoreset_mode = parse_autoreset_mode(autoreset_mode)
         self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}
         self.single_action_space = self.format.action_space
         self.single_observation_space = self.format.observation_space
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
-        self._rows = TokenRows(self.format, self.num_envs, _step_limit(max_episode_steps))
-        self._begun = np.zeros(self.num_envs, dtype=np.bool_)
-        self._ended = np.ones(self.num_envs, dtype=np.bool_)
+        self._rows = TokenRows(self.format, self.num_envs, step_limit(max_episode_steps))
         self._pending: dict[int, _Pending] = {}
         self._executor = ThreadPoolExecutor(min(self.num_envs, _MAX_THREADS), thread_name_prefix="verdict")
 
     # ---- what an agent may read ----
-
-    @property
-    def num_examples(self) -> int | None:
-        """How many examples `options={"index": i}` can choose from; None when the text level does not say."""
-        return num_examples(self.envs[0])
 
     def action_masks(self) -> np.ndarray:
         """Which tokens the policy may choose now, bool (B, V)."""
@@ -160,7 +151,7 @@ class TokenVectorEnv(FormatView, SharedSpecMixin, VectorEnv[Observation, np.ndar
                 f"actions must be an integer array of shape ({self.num_envs},), got {actions.dtype} {actions.shape}"
             )
         resetting = self._check_ready(range(self.num_envs))
-        live = np.flatnonzero(~self._ended)
+        live = np.flatnonzero(~self._rows.ended)
         self._rows.check_tokens(actions[live])
         busy = self._rows.append(live, actions[live]).tolist()
         for row in resetting:
@@ -236,7 +227,7 @@ class TokenVectorEnv(FormatView, SharedSpecMixin, VectorEnv[Observation, np.ndar
         stop_reason = self.format.stop_reason(int(turn[-1]), remaining)
         self._pending[row] = _Pending()
         if stop_reason is not None:
-            self._ended[row] = True  # stays so if the verifier raises
+            self._rows.ended[row] = True  # stays so if the verifier raises
             message = self.format.message(self.envs[row], turn, stop_reason)
             future = self._executor.submit(play_message, self.envs[row], message)
             self._pending[row] = _Pending(message, future)
@@ -271,31 +262,25 @@ class TokenVectorEnv(FormatView, SharedSpecMixin, VectorEnv[Observation, np.ndar
             self._rows.insert(row, end.inserted)
             reward, terminated, truncated, info = end.reward, end.terminated, end.truncated, end.info
         truncated = truncated or bool(self._rows.out_of_time()[row])
-        self._ended[row] = terminated or truncated
-        if self._ended[row] and self.autoreset_mode is AutoresetMode.SAME_STEP:
+        self._rows.ended[row] = terminated or truncated
+        if self._rows.ended[row] and self.autoreset_mode is AutoresetMode.SAME_STEP:
             final = {key: value[0] for key, value in self._rows.observation([row]).items()}
             info = {"final_obs": final, "final_info": info, **self._reset_row(row)}
         return reward, terminated, truncated, info
 
     def _reset_row(self, row: int, seed: int | None = None, options: dict[str, Any] | None = None) -> dict[str, Any]:
-        self._ended[row] = True  # stays so if the prompt does not fit
+        self._rows.ended[row] = True  # stays so if the prompt does not fit
         text, info = self.envs[row].reset(seed=seed, options=options)
         self._rows.begin(row, self.format.prompt_ids(self.envs[row], text))
-        self._begun[row], self._ended[row] = True, False
         return info
 
-    def _check_ready(self, rows: Iterable[int]) -> list[int]:
+    def _check_ready(self, rows: Sequence[int]) -> list[int]:
         """Raise unless every row can take a token; returns those whose token will be ignored since they reset first."""
-        ended = []
         for row in rows:
-            if not 0 <= row < self.num_envs:
-                raise TokenError(f"there is no row {row}; rows are 0 to {self.num_envs - 1}")
+            self._rows.check_begun(row)
             if row in self._pending:
                 raise EpisodeError(f"row {row} has a turn that was sent but not received; call recv first")
-            if not self._begun[row]:
-                raise EpisodeError(f"row {row} was never reset; call reset first")
-            if self._ended[row]:
-                ended.append(row)
+        ended = [row for row in rows if self._rows.ended[row]]
         if ended and self.autoreset_mode is not AutoresetMode.NEXT_STEP:
             raise EpisodeError(
                 f"the episodes of rows {ended} have ended; with autoreset_mode={self.autoreset_mode.value!r} reset "
@@ -313,16 +298,3 @@ class TokenVectorEnv(FormatView, SharedSpecMixin, VectorEnv[Observation, np.ndar
             else:
                 merged[key] = value
         return super()._add_info(vector_infos, merged, env_num)
-
-
-def _autoreset_mode(mode: str | AutoresetMode) -> AutoresetMode:
-    try:
-        return AutoresetMode(mode)
-    except ValueError as error:
-        raise OptionError(unknown("autoreset_mode", mode, [known.value for known in AutoresetMode])) from error
-
-
-def _step_limit(max_episode_steps: int | None) -> int | None:
-    if max_episode_steps in (None, -1):  # -1 is how `gymnasium.make` says never
-        return None
-    return positive("max_episode_steps", max_episode_steps)

@@ -1,3 +1,5 @@
+from random import Random
+
 import pytest
 
 from llm_envs.error import OptionError
@@ -23,7 +25,7 @@ from llm_envs.transform import MAX_NEW_TOKENS, SIZES, SPLITS, TRANSFORMATIONS, m
     ],
 )
 def test_what_transformations_do(name, text, answer):
-    _, step = TRANSFORMATIONS[name].make(None)
+    _, step = TRANSFORMATIONS[name].make(Random(0))
     assert step(text) == answer
 
 
@@ -33,6 +35,7 @@ def test_examples_are_short_distinct_and_split_by_content(difficulty):
     seen: dict[str, str] = {}
     for split in SPLITS:
         for example in problems(split, difficulty)[:500]:
+            assert isinstance(example.prompt, str)
             question = example.prompt.removesuffix("\n")
             assert seen.setdefault(question, split) == split
             assert split_of(question) == split

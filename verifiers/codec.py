@@ -34,7 +34,7 @@ MAX_INT_BITS = 1 << 16
 
 _COUNT_DIGITS = 10
 _MAX_COLLISIONS = 64
-_SEQUENCE_TAGS = {list: b"l", tuple: b"t", set: b"e", frozenset: b"z"}
+_SEQUENCE_TAGS: dict[type, bytes] = {list: b"l", tuple: b"t", set: b"e", frozenset: b"z"}
 _SEQUENCE_TYPES = {b"l": list, b"t": tuple, b"e": set, b"z": frozenset}
 _CONSTANTS = {b"N": None, b"T": True, b"F": False}
 _FLOAT = struct.Struct(">d")

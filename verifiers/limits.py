@@ -16,8 +16,8 @@ class Limits:
     """Limits of one execution: loading a submission once and answering all its calls.
 
     Attributes:
-        cpu_s: CPU seconds, the limit that decides. The sandbox sums an execution's living processes every 50 ms; the
-            kernel holds each process to the next whole second, which is all that `sandbox="process"` has.
+        cpu_s: CPU seconds, the limit that decides. The sandbox sums an execution's living processes every 50 ms.
+            `sandbox="process"` has only the kernel's limit, which holds each process to the next whole second.
         wall_s: wall-clock seconds, a distant backstop for programs that sleep or deadlock; retried once.
         memory_mb: address space of each process, and resident memory of all of them together, MiB.
         processes: processes and threads at one time, the submission's own included.

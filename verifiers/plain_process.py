@@ -62,7 +62,8 @@ class ProcessWorker:
         process.returncode = os.waitstatus_to_exitcode(status)
         shutil.rmtree(folder, ignore_errors=True)
         cpu_s = used.ru_utime + used.ru_stime
-        killed_by_limit = os.WIFSIGNALED(status) and cpu_s >= math.ceil(self._limits.cpu_s) - 0.1
+        # The kernel counts whole ticks and may be early; a program that was killed for anything else used much less.
+        killed_by_limit = os.WIFSIGNALED(status) and cpu_s >= 0.75 * math.ceil(self._limits.cpu_s)
         return Report("cpu" if killed_by_limit else "", cpu_s)
 
     def close(self) -> None:

@@ -142,10 +142,10 @@ class SandboxPool:
 
     def _replace(self, worker: Worker | None) -> Worker:
         self._discard(worker)
-        kind = BubblewrapWorker if self._sandbox == "auto" else ProcessWorker
-        worker = self._starter.submit(kind, self._limits).result()
-        self._alive.add(worker)
-        return worker
+        kind: Callable[[Limits], Worker] = BubblewrapWorker if self._sandbox == "auto" else ProcessWorker
+        started = self._starter.submit(kind, self._limits).result()
+        self._alive.add(started)
+        return started
 
     def _discard(self, worker: Worker | None) -> None:
         if worker is not None:

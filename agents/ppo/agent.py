@@ -75,6 +75,9 @@ class PPO(Agent):
         on_iteration: Callable[[PPO, dict[str, float], Batch], None] | None = None,
     ) -> None:
         self.config = config = config or PPOConfig()
+        n_logits, n_actions = model.get_output_embeddings().weight.shape[0], int(env.single_action_space.n)
+        if n_logits < n_actions:
+            raise ValueError(f"the model has {n_logits} logits, fewer than the environment's {n_actions} tokens")
         self.env, self.eval_env, self.on_iteration = env, eval_env, on_iteration
         self.policy = Policy(
             model, value_trunk_gradient=config.value_trunk_gradient, autocast_dtype=autocast_dtype
@@ -139,7 +142,8 @@ class PPO(Agent):
         comparison = compare_logprobs(rollout.logprobs, scores.logprobs, rollout.real)
         require_match(comparison, self.mismatch_tolerance)
         old_logprobs = scores.logprobs if config.recompute_logprobs else rollout.logprobs
-        values, last_value = scores.values[:, :-1], scores.values[:, -1] * rollout.truncated
+        # An episode that ended by itself as it was cut off has no future to estimate.
+        values, last_value = scores.values[:, :-1], scores.values[:, -1] * (rollout.truncated & ~rollout.terminated)
         rewards = objective.shaped_rewards(rollout.rewards, old_logprobs, ref_logprobs, config.kl_coef, mask)
         advantages = objective.gae(rewards, values, last_value, mask, config.gamma, config.gae_lambda)
         returns = advantages + values
@@ -154,7 +158,7 @@ class PPO(Agent):
         generator = self._generator("minibatches")
         trained = batch.mask.any(1).nonzero().squeeze(1)  # a row without a verdict is in no minibatch
         stats: list[dict[str, float]] = []
-        for _ in range(self.config.epochs):
+        for _ in range(self.config.epochs if len(trained) else 0):
             order = trained[torch.randperm(len(trained), generator=generator)]
             for rows in order.chunk(self.config.minibatches):
                 stats.append(self.step(batch, rows))

@@ -64,7 +64,7 @@ class PPOConfig:
 
     def __post_init__(self) -> None:
         positive = ("learning_rate", "critic_learning_rate", "epochs", "minibatches", "micro_batch", "clip", "max_grad_norm")
-        for name in positive:
+        for name in (*positive, "temperature"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be > 0, got {getattr(self, name)}")
         for name in ("gamma", "gae_lambda", "value_trunk_gradient"):

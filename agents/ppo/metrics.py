@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import torch
+from torch import Tensor
 
 from agents.evaluate import pass_rate
 from agents.ppo.config import PPOConfig
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
 
 
 def batch_metrics(batch: Batch, config: PPOConfig) -> dict[str, float]:
-    """Scores, KL cost, critic and length statistics of a stored batch; raw score and KL cost apart."""
+    """Scores, KL cost, critic and length statistics of a stored batch; raw score and KL cost apart.
+
+    Rows without a verdict are left out (NaN when there is no other row), except where tokens and stops are counted.
+    """
     rollout, mask = batch.rollout, batch.mask
     counted = ~rollout.unscored
     log_ratio = (batch.old_logprobs - batch.ref_logprobs).masked_fill(~mask, 0.0)  # (B, T)
@@ -33,8 +37,8 @@ def batch_metrics(batch: Batch, config: PPOConfig) -> dict[str, float]:
         "objective/rlhf_reward": float(scores.mean() - config.kl_coef * answer_kl.mean()),
         "objective/kl": float(answer_kl.mean()),
         "objective/kl_per_token": float(masked_mean(log_ratio, mask)),
-        "objective/kl_answer_min": float(answer_kl.min()),
-        "objective/kl_answer_max": float(answer_kl.max()),
+        "objective/kl_answer_min": _minimum(answer_kl),
+        "objective/kl_answer_max": _maximum(answer_kl),
         "objective/kl_coef": config.kl_coef,
         "objective/entropy": float(masked_mean(batch.entropy, mask)),
         "objective/unscored": float(rollout.unscored.sum()),
@@ -44,8 +48,8 @@ def batch_metrics(batch: Batch, config: PPOConfig) -> dict[str, float]:
         "ppo/returns/var": float(returns.var(correction=0)),
         "ppo/advantages/mean": float(advantages.mean()),
         "ppo/advantages/std": float(advantages.std(correction=0)),
-        "ppo/advantages/min": float(advantages.min()),
-        "ppo/advantages/max": float(advantages.max()),
+        "ppo/advantages/min": _minimum(advantages),
+        "ppo/advantages/max": _maximum(advantages),
         "tokens/responses_len_mean": float(lengths.mean()),
         "tokens/sampled": float(lengths.sum()),
         "val/num_eos_tokens": float(sum(stops)),
@@ -56,6 +60,14 @@ def batch_metrics(batch: Batch, config: PPOConfig) -> dict[str, float]:
         "mismatch/max_ratio": comparison.max_ratio,
         "mismatch/min_ratio": comparison.min_ratio,
     }
+
+
+def _minimum(x: Tensor) -> float:
+    return float(x.min()) if len(x) else float("nan")
+
+
+def _maximum(x: Tensor) -> float:
+    return float(x.max()) if len(x) else float("nan")
 
 
 def mean_metrics(stats: Sequence[dict[str, float]]) -> dict[str, float]:

@@ -121,4 +121,4 @@ def clipped_fraction(ratio: Tensor, advantages: Tensor, mask: Tensor, clip: floa
 def approx_kl(logprobs: Tensor, old_logprobs: Tensor, mask: Tensor) -> Tensor:
     """Unbiased, non-negative estimate of KL(old || current) from actions drawn by old: mean of (rho - 1) - log rho."""
     log_ratio = (logprobs - old_logprobs).masked_fill(~mask, 0.0)
-    return masked_mean(log_ratio.exp() - 1 - log_ratio, mask)
+    return masked_mean(log_ratio.expm1() - log_ratio, mask)  # exp(x) - 1 has lost x by rounding where x is small

@@ -29,7 +29,7 @@ drawn from a stream seeded by family, split and difficulty alone. Texts come fro
 Python may print (and thereby draw) a few programs differently.
 
 **Modules**, lowest first: `program` (Program, Family, canonical text, hash), `inputs`, `families_*`, `bug_rules` and
-`mutate`, `execute` (fuel, in-process proof), `line_edit`, `lazy`, `repairs` (proven problems, splits), `formats`
+`mutate`, `execute` (fuel, in-process proof), `line_edit`, `repairs` (proven problems, splits), `formats`
 (prompts, gold), `problems` (examples, answers), `teacher` (imperfect demonstrations for a warm-up), `task`.
 """
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from llm_envs.code_repair import formats
-from llm_envs.code_repair.lazy import LazyExamples
 from llm_envs.code_repair.line_edit import apply_edit, copy_between, write_edit
-from llm_envs.code_repair.repairs import SPLITS, families_of, stream
+from llm_envs.code_repair.repairs import FAMILY_CHOICES, SPLITS, families_of, stream
 from llm_envs.error import OptionError, unknown
+from llm_envs.lazy import LazyExamples
 from verifiers import Answer, Example
 
 SIZES: Mapping[str, int] = {"train": 8000, "validation": 500, "test": 400}
@@ -49,6 +49,7 @@ def _problems(
 def problems(
     split: str,
     difficulty: int = 1,
+    *,
     families: str = "core",
     answer_format: str = "edit",
     style: str = "compact",
@@ -66,7 +67,7 @@ def problems(
         instruction: a line put before the prompt.
         sizes: examples per split, where they differ from `SIZES`.
     """
-    check_options(difficulty, answer_format, style)
+    check_options(difficulty, families, answer_format, style)
     if split not in SPLITS:
         raise OptionError(unknown("split", split, SPLITS))
     for name in sizes or {}:
@@ -76,10 +77,12 @@ def problems(
     return _problems(split, difficulty, families, answer_format, style, instruction, size)
 
 
-def check_options(difficulty: int, answer_format: str, style: str) -> None:
+def check_options(difficulty: int, families: str, answer_format: str, style: str) -> None:
     """Raise `OptionError` unless the options of a task are known."""
     if difficulty not in (1, 2):
         raise OptionError(f"difficulty is the number of bugs, 1 or 2, not {difficulty!r}")
+    if families not in FAMILY_CHOICES:
+        raise OptionError(unknown("families", families, FAMILY_CHOICES))
     if answer_format not in formats.FORMATS:
         raise OptionError(unknown("answer_format", answer_format, formats.FORMATS))
     if style not in formats.STYLES:

@@ -1,8 +1,8 @@
 """What a family of small functions is: a seeded recipe that yields a program, its oracle and its inputs.
 
-A family writes its source with a handful of canonical variable names, the same in every family: what sets programs apart
-is what they do. `Family.draw` brings the text to the one form `ast.unparse` prints, so that every later step (mutation,
-diff, hash) can compare text.
+A family writes its source with a handful of canonical variable names, the same in every family: what sets programs
+apart is what they do. `Family.draw` brings the text to the one form `ast.unparse` prints, so that every later step
+(mutation, diff, hash) can compare text.
 """
 
 from __future__ import annotations
@@ -74,6 +74,7 @@ def family(name: str, theme: str, held_out: bool = False) -> Callable[[Callable[
 
 # Strings come first in the alternation, so that words inside them and attribute names are left alone.
 _WORD = re.compile(r"'[^']*'|(?<![.\w])[A-Za-z_]\w*")
+
 
 def normalise(source: str) -> str:
     """The one form in which all programs are kept."""

@@ -15,11 +15,11 @@ from random import Random
 from typing import Any
 
 from llm_envs.code_repair.execute import Outcome, clone, failures, is_plain
-from llm_envs.code_repair.lazy import LazyStream
 from llm_envs.code_repair.line_edit import edit_between, write_edit
 from llm_envs.code_repair.mutate import Edit, apply, edits
 from llm_envs.code_repair.program import FAMILIES, Family, Program, abstract_hash
 from llm_envs.error import OptionError, unknown
+from llm_envs.lazy import LazyStream
 
 SPLITS = ("train", "validation", "test")
 VALIDATION_PERCENT = 15
@@ -64,24 +64,22 @@ def split_of(original_hash: str, held_out: bool) -> str:
     return "validation" if int(original_hash, 16) % 100 < VALIDATION_PERCENT else "train"
 
 
-CORE = frozenset(
-    (
-        "scale_and_shift next_multiple multiple_test clamp cut_or_pad extreme_with_limit ends column reverse_part "
-        "interval_overlap alphabet_position split_numbers top_k sum_compared distance repeat_letters map_each partition "
-        "map_cells sum_range replace_letter any_all count_letter remove_letter rotate next_free words_by_letter "
-        "points_inside every_kth repeat_step count_by_remainder values_compared lookup keep_compared digits_in_base "
-        "count_compared common_divisor change_values insert_in_order multiples_up_to digits_compared diagonal"
-    ).split()
+_CORE_NAMES = (
+    "scale_and_shift next_multiple multiple_test clamp cut_or_pad extreme_with_limit ends column reverse_part "
+    "interval_overlap alphabet_position split_numbers top_k sum_compared distance repeat_letters map_each partition "
+    "map_cells sum_range replace_letter any_all count_letter remove_letter rotate next_free words_by_letter "
+    "points_inside every_kth repeat_step count_by_remainder values_compared lookup keep_compared digits_in_base "
+    "count_compared common_divisor change_values insert_in_order multiples_up_to digits_compared diagonal"
 )
-"""The training families with the shortest programs: what a million-parameter policy can learn on a laptop in minutes."""
+CORE = frozenset(_CORE_NAMES.split())
+"""The training families with the shortest programs: what a million-parameter policy can learn in minutes."""
+FAMILY_CHOICES = ("core", "all")
 
 
 def families_of(split: str, families: str = "core") -> list[Family]:
     """The families that feed a split, in order of registration: `core` ones only, or `all`; `test` has its own."""
     if split not in SPLITS:
         raise OptionError(unknown("split", split, SPLITS))
-    if families not in ("core", "all"):
-        raise OptionError(unknown("families", families, ("core", "all")))
     fed = [family for family in FAMILIES.values() if family.held_out == (split == "test")]
     return [family for family in fed if families == "all" or split == "test" or family.name in CORE]
 

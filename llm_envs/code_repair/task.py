@@ -13,6 +13,7 @@ from llm_envs.task import Task
 
 def make_task(
     difficulty: int = 1,
+    *,
     families: str = "core",
     answer_format: str = "edit",
     style: str = "compact",
@@ -20,7 +21,7 @@ def make_task(
     sizes: Mapping[str, int] | None = None,
 ) -> Task:
     """The task `CodeRepair`; the arguments are those of `problems`."""
-    check_options(difficulty, answer_format, style)
+    check_options(difficulty, families, answer_format, style)
     return Task(
         name="CodeRepair",
         problems=partial(
@@ -34,7 +35,8 @@ def make_task(
         ),
         splits=SPLITS,
         verifier="function_tests",
-        verifier_options={"limits": {"cpu_s": 0.5}},  # a right answer takes milliseconds; loops that never end are common
+        # A right answer takes milliseconds; loops that never end are common.
+        verifier_options={"limits": {"cpu_s": 0.5}},
         demonstrate=lambda example, rng: teacher_message(example, rng)[0],
         extract=extract,
         wrong=wrong,

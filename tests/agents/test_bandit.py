@@ -5,7 +5,14 @@ import torch
 
 from agents.ppo import PPO, PPOConfig, objective
 from tests.agents.bandit import (
-    BETA, REFERENCE, START, BanditVectorEnv, arm_probabilities, bandit_model, optimum, total_variation,
+    BETA,
+    REFERENCE,
+    START,
+    BanditVectorEnv,
+    arm_probabilities,
+    bandit_model,
+    optimum,
+    total_variation,
 )  # fmt: skip
 
 CONFIG = PPOConfig(
@@ -37,7 +44,11 @@ def test_ppo_reaches_the_optimum(whiten):
     assert total_variation(reference, best) > 0.3
     assert total_variation(learned, best) < 0.02
     estimate = agent.policy.score(
-        torch.tensor([[START, 0]]), torch.tensor([2]), torch.tensor([[1]]), agent.sampling, torch.ones(5, dtype=bool)
+        torch.tensor([[START, 0]]),
+        torch.tensor([2]),
+        torch.tensor([[1]]),
+        agent.sampling,
+        torch.ones(5, dtype=torch.bool),
     ).values[0, 0]
     assert float(estimate) == pytest.approx(value, abs=0.02)
 

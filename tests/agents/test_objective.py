@@ -1,4 +1,4 @@
-"""The chapter's hand-checkable fixtures (tables 3.1-3.4 and the worked examples) and the numeric traps of GAE and means."""
+"""The chapter's hand-checkable fixtures (tables 3.1-3.4, worked examples) and the numeric traps of GAE and means."""
 
 import math
 

@@ -4,12 +4,15 @@ import json
 import os
 import subprocess
 import sys
+from typing import Any
 
+import gymnasium as gym
 import pytest
 
+from llm_envs import TextEnv
 from llm_envs.code_repair import FAMILIES, SIZES, extract, make_task, problems
 from llm_envs.code_repair.problems import MAX_NEW_TOKENS
-from llm_envs.code_repair.repairs import passes
+from llm_envs.code_repair.repairs import CORE, passes
 from llm_envs.error import OptionError
 from llm_envs.task import AnswerFormatError
 
@@ -18,7 +21,7 @@ VARIANTS = [(difficulty, answer_format) for difficulty in (1, 2) for answer_form
 
 
 def some(split: str, difficulty: int = 1, answer_format: str = "edit", **options):
-    return problems(split, difficulty, answer_format, **options)[: SOME[split]]
+    return problems(split, difficulty, answer_format=answer_format, **options)[: SOME[split]]
 
 
 def judge(example, message: str) -> bool:
@@ -28,7 +31,7 @@ def judge(example, message: str) -> bool:
 @pytest.mark.parametrize(("difficulty", "answer_format"), VARIANTS)
 @pytest.mark.parametrize("split", SIZES)
 def test_gold_restores_the_original_and_wrong_leaves_the_bug(split, difficulty, answer_format):
-    task = make_task(difficulty, answer_format)
+    task = make_task(difficulty, answer_format=answer_format)
     for example in some(split, difficulty, answer_format):
         assert extract(example, example.gold).text == example.metadata["original"]
         assert judge(example, example.gold)
@@ -102,6 +105,7 @@ def test_prompts_are_compact():
 @pytest.mark.parametrize("answer_format", ["edit", "function"])
 def test_chat_prompts_explain_the_task(answer_format):
     example = problems("train", answer_format=answer_format, style="chat")[0]
+    assert not isinstance(example.prompt, str)
     (message,) = example.prompt
     assert message["role"] == "user"
     assert example.hidden["entry"] + "(" in message["content"]
@@ -117,17 +121,23 @@ def test_a_message_without_a_function_is_malformed():
 
 
 def test_reading_one_example_does_not_build_them_all():
-    examples = problems("train", 1, "function", instruction="unread so far")
+    examples = problems("train", answer_format="function", instruction="unread so far")
     assert len(examples) == SIZES["train"]
     examples[123]
     examples[4567]
     assert examples.built == 2
     assert examples[123] is examples[123]
-    assert problems("train", 1, "function", instruction="unread so far") is examples
+    assert problems("train", answer_format="function", instruction="unread so far") is examples
 
 
 def test_impossible_options_are_named():
-    for options in ({"difficulty": 3}, {"answer_format": "diff"}, {"style": "long"}):
+    impossible: list[dict[str, Any]] = [
+        {"difficulty": 3},
+        {"answer_format": "diff"},
+        {"style": "long"},
+        {"families": "most"},
+    ]
+    for options in impossible:
         with pytest.raises(OptionError, match=str(*options.values())):
             make_task(**options)
     with pytest.raises(OptionError, match="did you mean 'train'"):
@@ -137,11 +147,46 @@ def test_impossible_options_are_named():
     assert len(make_task(sizes={"test": 7}).problems("test")) == 7
 
 
+def names_of(split: str, families: str) -> set[str]:
+    return {example.metadata["family"] for example in problems(split, families=families)[:200]}
+
+
+def test_core_families_are_some_of_all_and_test_has_its_own():
+    training = {name for name, family in FAMILIES.items() if not family.held_out}
+    assert training > CORE
+    for split in ("train", "validation"):
+        assert names_of(split, "core") == CORE
+        assert names_of(split, "all") == training
+        assert problems(split) is problems(split, families="core")
+    assert names_of("test", "core") == names_of("test", "all") == set(FAMILIES) - training
+
+
+def test_core_and_all_share_their_examples():
+    """An example is the same whichever other families there are; only its place differs."""
+    all_of_them = {example.id: example for example in problems("train", families="all")[:300]}
+    shared = [example for example in problems("train")[:100] if example.id in all_of_them]
+    assert len(shared) > 50
+    assert all(example == all_of_them[example.id] for example in shared)
+
+
+def test_families_are_an_option_of_the_environment():
+    id = "llm_envs:llm_envs/CodeRepairText-v0"
+    core, everything = gym.make(id).unwrapped, gym.make(id, families="all").unwrapped
+    seen = []
+    for env in (core, everything):
+        assert isinstance(env, TextEnv)
+        seen.append({env.task.problems("train")[i].metadata["family"] for i in range(80)})
+    assert seen[0] == CORE < seen[1]
+    with pytest.raises(OptionError, match="did you mean 'core'"):
+        gym.make(id, families="cor")
+
+
 _DIGEST = """
 import hashlib
 from llm_envs.code_repair import problems
 from llm_envs.transform import problems as transform
-splits = [problems("train"), problems("validation", 2), problems("test", 2, "function"), transform("train", 2)]
+whole = problems("test", 2, answer_format="function")
+splits = [problems("train"), problems("validation", 2), whole, transform("train", 2)]
 for i in {order}:
     text = repr([(e.id, e.prompt, e.gold, e.hidden) for e in (examples[i] for examples in splits)])
     print(i, hashlib.sha256(text.encode()).hexdigest())

@@ -3,7 +3,8 @@ from random import Random
 
 import pytest
 
-from llm_envs.code_repair import KINDS, TEACHER, extract, problems, teacher_message
+from llm_envs import transform
+from llm_envs.code_repair import KINDS, TEACHER, extract, make_task, problems, teacher_message
 from llm_envs.code_repair.repairs import passes
 from llm_envs.code_repair.teacher import LABELS
 
@@ -11,7 +12,7 @@ from llm_envs.code_repair.teacher import LABELS
 @pytest.mark.parametrize("answer_format", ["edit", "function"])
 def test_labels_say_what_the_message_does(answer_format):
     rng = Random(0)
-    for example in problems("train", 1, answer_format)[:200]:
+    for example in problems("train", answer_format=answer_format)[:200]:
         message, label = teacher_message(example, rng)
         text = extract(example, message).text
         assert passes(text, example.hidden["entry"], example.hidden["tests"]) == (label == "right")
@@ -42,6 +43,21 @@ def test_the_teacher_is_usually_wrong_but_not_always():
     for weights in TEACHER.values():
         assert sum(weights) == pytest.approx(1)
         assert weights[0] > 0.1
+
+
+@pytest.mark.parametrize("answer_format", ["edit", "function"])
+def test_the_task_demonstrates_as_the_teacher_does(answer_format):
+    task = make_task(answer_format=answer_format)
+    for seed, example in enumerate(task.problems("train")[:50]):
+        message = task.demonstrate(example, Random(seed))
+        assert message == teacher_message(example, Random(seed))[0]
+        task.extract(example, message)  # always in the asked-for format
+
+
+def test_tasks_without_a_teacher_demonstrate_the_gold_answer():
+    task = transform.make_task()
+    example = task.problems("train")[3]
+    assert task.demonstrate(example, Random(0)) == example.gold
 
 
 def test_the_same_rng_gives_the_same_message():

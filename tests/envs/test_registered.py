@@ -70,6 +70,7 @@ def test_pickle_keeps_the_state(id):
 @pytest.mark.parametrize("id", IDS)
 def test_specs_are_json(id):
     spec = gym.make(id, split="test").spec
+    assert spec is not None
     again = gym.envs.registration.EnvSpec.from_json(spec.to_json())
     assert json.loads(spec.to_json())["kwargs"]["split"] == "test"
     assert gym.make(again).reset(seed=3)[1]["split"] == "test"

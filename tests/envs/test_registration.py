@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import gymnasium as gym
 import pytest
@@ -26,6 +27,11 @@ def run(code, *paths):
         text=True,
         timeout=60,
     )
+
+
+def make(id: Any, **options: Any) -> Any:
+    """`gym.make`, typed so that attributes of our own environments may be read."""
+    return gym.make(id, **options)
 
 
 def test_importing_imports_no_torch():
@@ -52,11 +58,11 @@ def test_another_distribution_called_verifiers(tmp_path):
 
 
 def test_factory_options_and_environment_options():
-    env = gym.make(ID, budget=5, max_length=99, split="test").unwrapped
+    env = make(ID, budget=5, max_length=99, split="test").unwrapped
     assert env.format.max_new_tokens == 5
     assert env.max_length == 99
     assert env.env.split == "test"
-    assert gym.make(ID, budget=5, max_new_tokens=3).unwrapped.format.max_new_tokens == 3
+    assert make(ID, budget=5, max_new_tokens=3).unwrapped.format.max_new_tokens == 3
 
 
 @pytest.mark.parametrize(
@@ -74,14 +80,14 @@ def test_factory_options_and_environment_options():
 )
 def test_one_sentence_for_what_is_unknown(id, options, words):
     with pytest.raises(ValueError, match=words):
-        gym.make(id, **options)
+        make(id, **options)
     if id == ID:
         with pytest.raises(ValueError, match=words):
             gym.make_vec(id, num_envs=2, **options)
 
 
 def test_tasks_are_built_once_per_options():
-    tasks = [gym.make(TEXT_ID, **options).unwrapped.task for options in ({}, {}, {"budget": 9}, {"budget": 9})]
+    tasks = [make(TEXT_ID, **options).unwrapped.task for options in ({}, {}, {"budget": 9}, {"budget": 9})]
     assert tasks[0] is tasks[1]
     assert tasks[2] is tasks[3] is not tasks[0]
     assert pickle.loads(pickle.dumps(tasks[2])) is tasks[2]
@@ -94,31 +100,32 @@ def test_objects_are_shared_when_specs_are_copied():
             raise AssertionError("a verifier was copied")
 
     judge, tokenizer = Uncopyable(), ByteTokenizer()
-    env = gym.make(ID, verifier=judge, tokenizer=tokenizer, extra_verifiers=[judge])
-    again = gym.make(env.spec)
+    env = make(ID, verifier=judge, tokenizer=tokenizer, extra_verifiers=[judge])
+    again = make(env.spec)
     assert again.unwrapped.env.verifier is judge
     assert again.unwrapped.env.extra_verifiers == {"Uncopyable": judge}
     assert again.unwrapped.format.tokenizer is tokenizer
     vector = gym.make_vec(ID, num_envs=2, verifier=judge)
+    assert vector.spec is not None
     assert copy.deepcopy(vector.spec).kwargs["verifier"].value is judge
 
 
 def test_objects_are_rebuilt_when_pickled():
-    env = gym.make(TEXT_ID, verifier=Share(weight=0.25))
+    env = make(TEXT_ID, verifier=Share(weight=0.25))
     assert pickle.loads(pickle.dumps(env)).unwrapped.verifier.weight == 0.25
-    assert gym.make(pickle.loads(pickle.dumps(env.spec))).unwrapped.verifier.weight == 0.25
+    assert make(pickle.loads(pickle.dumps(env.spec))).unwrapped.verifier.weight == 0.25
 
 
 @pytest.mark.parametrize("task", [make_task(budget=6), lambda: make_task(budget=6)], ids=["object", "function"])
 def test_register_task(task):
     register_task("Mine", task)
     try:
-        env = gym.make("llm_envs/Mine-v0")
+        env = make("llm_envs/Mine-v0")
         assert env.unwrapped.format.max_new_tokens == 6
-        assert gym.make(gym.make("llm_envs/MineText-v0").spec).reset()[1]["task"] == "Reverse"
+        assert make(make("llm_envs/MineText-v0").spec).reset()[1]["task"] == "Reverse"
         assert '"task": "Mine"' in env.spec.to_json()
         with pytest.raises(OptionError, match="unknown option 'budget'"):
-            gym.make("llm_envs/Mine-v0", budget=3)
+            make("llm_envs/Mine-v0", budget=3)
         register_task("Mine", make_task(budget=4))  # again: replaced
         assert load_task("Mine").max_new_tokens == 4
     finally:

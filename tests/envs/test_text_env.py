@@ -149,6 +149,7 @@ def test_judges_by_name_are_shared_and_stay_open():
     )
     first.close()
     assert first.verifier is second.verifier
+    assert isinstance(second.verifier, Share)
     assert (second.verifier.weight, second.verifier.closed) == (2.0, 0)
     assert first.extra_verifiers["exact_match"] is second.extra_verifiers["exact_match"]
 

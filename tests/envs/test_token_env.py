@@ -207,7 +207,7 @@ class TestForeignEnvironment:
 
 def test_reasons_pass_through_wrappers_of_the_text_level():
     text = gym.make("llm_envs/ReverseText-v0", judge_unfinished=False)  # order enforcing and passive checker included
-    env = TokenEnv(gym.wrappers.TransformReward(text, lambda reward: 10 * reward), max_length=40)
+    env = TokenEnv(gym.wrappers.TransformReward(text, lambda reward: 10 * float(reward)), max_length=40)
     env.reset(options={"index": 0})
     assert write(env, "tac", EOS)[1] == 10.0
     env.reset(options={"index": 0})

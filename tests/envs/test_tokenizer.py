@@ -3,6 +3,7 @@
 import copy
 import pickle
 
+import numpy as np
 import pytest
 import tokenizers
 from hypothesis import given
@@ -83,8 +84,8 @@ def test_transformers_object_folder_and_chat(tmp_path):
     env = TokenEnv(TextEnv(make_task()), tokenizer=source, message_format="chat", max_length=32)
     observation, _ = env.reset(options={"index": 0})
     assert observation["tokens"][: observation["length"][0]].tolist() == [6, 7, 1, 2, 4, 3, 7]
-    env.step(3)
-    assert env.step(4)[1] == 1.0
+    env.step(np.int64(3))
+    assert env.step(np.int64(4))[1] == 1.0
     source.chat_template = None
     with pytest.raises(OptionError, match="chat template"):
         env.reset()

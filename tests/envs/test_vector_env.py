@@ -1,6 +1,7 @@
 """`TokenVectorEnv` against Gymnasium's `SyncVectorEnv` over `TokenEnv`, and the engines' interface."""
 
 import time
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -17,7 +18,7 @@ EOS, PAD, ROWS = 257, 256, 3
 LETTERS = [ord(letter) for letter in "tacesroh? "]
 TASKS = {True: make_task(True), False: make_task(False)}
 MODES = [mode.value for mode in AutoresetMode]
-OPTIONS = {"max_length": 64, "max_new_tokens": 8}
+OPTIONS: dict[str, Any] = {"max_length": 64, "max_new_tokens": 8}
 
 scenarios = given(
     seed=st.integers(0, 2**31),
@@ -115,10 +116,10 @@ def test_play_and_send_equal_step_by_step(seed, mode, text, limit):
         turns = [random_turn(rng, room[row]) for row in range(ROWS)]
         result = play.play(turns)
         send.send([2, 0, 1], [turns[2], turns[0], turns[1]])
-        received = {}
+        received: dict[int, tuple[dict, list, dict, int]] = {}
         while len(received) < ROWS:
             rows, *columns, infos = send.recv()
-            for i, row in enumerate(rows):
+            for i, row in enumerate(rows.tolist()):
                 received[row] = ({key: value[i] for key, value in columns[0].items()}, columns[1:], infos[i], i)
         for row, env in enumerate(singles):
             for token in turns[row]:
@@ -135,8 +136,8 @@ def test_play_and_send_equal_step_by_step(seed, mode, text, limit):
         if mode == "Disabled" and done.any():
             for env in (play, send):
                 obs, _ = env.reset(options={"reset_mask": done})
-            for row in np.flatnonzero(done):
-                singles[row].reset()
+            for ended in np.flatnonzero(done):
+                singles[ended].reset()
             done = np.zeros(ROWS, bool)
         elif mode == "SameStep":
             done = np.zeros(ROWS, bool)
@@ -290,7 +291,10 @@ def test_options_are_checked():
 
 def test_rows_share_one_verifier_and_task():
     env = gym.make_vec("llm_envs:llm_envs/Reverse-v0", num_envs=4)
-    assert len({id(row.verifier) for row in env.envs}) == len({id(row.task) for row in env.envs}) == 1
+    assert isinstance(env, TokenVectorEnv)
+    rows = [row for row in env.envs if isinstance(row, TextEnv)]
+    assert len(rows) == 4
+    assert len({id(row.verifier) for row in rows}) == len({id(row.task) for row in rows}) == 1
     env.close()
 
 

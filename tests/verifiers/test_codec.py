@@ -74,7 +74,7 @@ Point = namedtuple("Point", "x y")
 
 @pytest.mark.parametrize(
     "value",
-    [object(), EqualToAll(3), Counter("aab"), OrderedDict(a=1), Point(1, 2), 1j, range(3), (i for i in ()), len, int]
+    [object(), EqualToAll(3), Counter("aab"), OrderedDict(a=1), Point(1, 2), 1j, range(3), iter(()), len, int]
     + [bytearray(b"x"), ..., [1, object()], {"a": {1: EqualToAll(2)}}, cyclic],
     ids=repr,
 )

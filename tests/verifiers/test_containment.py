@@ -27,7 +27,8 @@ def as_nobody(*arguments: str, **options: Any) -> subprocess.CompletedProcess[st
     paths = os.pathsep.join([str(REPOSITORY), str(Path(find_bubblewrap()).parents[2])])
     for python in filter(None, [sys.executable, shutil.which("python3.11", path="/usr/bin"), "/usr/bin/python3"]):
         command = [python, "-B", *arguments]
-        settings = {"user": NOBODY, "group": NOBODY, "extra_groups": [], "cwd": "/", "env": {"PYTHONPATH": paths}}
+        settings: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "extra_groups": [], "cwd": "/"}
+        settings["env"] = {"PYTHONPATH": paths}
         try:
             check = subprocess.run([python, "-B", "-c", "import verifiers"], capture_output=True, **settings)
         except PermissionError:

@@ -51,7 +51,7 @@ def test_fraction_counts_every_call_until_the_process_ends(verifier: FunctionTes
     assert verdict.components == {"passed_fraction": score}
 
 
-VALUES = [None, True, 0, -(10**40), 1.5, "\u20ac\U0001f600\ud800", b"\0\xff", [1, [2]], (1, (2,)), {1, "a"}]
+VALUES: list[Any] = [None, True, 0, -(10**40), 1.5, "\u20ac\U0001f600\ud800", b"\0\xff", [1, [2]], (1, (2,)), {1, "a"}]
 VALUES += [frozenset({1}), {"a": {(1, 2): [None]}}, [], (), set(), {}]
 
 

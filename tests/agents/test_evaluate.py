@@ -1,0 +1,111 @@
+"""Held-out evaluation, and acting."""
+
+import numpy as np
+import pytest
+import torch
+
+from agents.evaluate import evaluate, pass_rate, wilson_interval
+from agents.sampling import Sampling
+from tests.agents.small import MODELS, iterate, llama, make_agent, make_env, random_prefixes
+
+
+def run(agent, env, episodes, **changes):
+    arguments = {"episodes": episodes, "seed": 0, **changes}
+    return evaluate(env, agent.engine, agent.policy, agent.reference, agent.sampling, **arguments)
+
+
+def test_evaluation_is_deterministic():
+    agent = iterate(make_agent(), 1)
+    first, second = (run(agent, make_env(), 8) for _ in range(2))
+    assert first == second
+    other = run(agent, make_env(), 8, seed=1)
+    assert (other.greedy, other.greedy_score) == (first.greedy, first.greedy_score)
+    assert other.kl != first.kl
+
+
+def test_the_last_partial_batch_is_counted_once():
+    agent = iterate(make_agent(), 1)
+    whole, parts = run(agent, make_env(8), 8), run(agent, make_env(3), 8)  # 3 + 3 + 2 of 3
+    assert parts.episodes == whole.episodes == 8
+    assert parts.greedy == whole.greedy
+    assert parts.greedy_score == pytest.approx(whole.greedy_score)
+    assert sum(parts.kinds.values()) == sum(whole.kinds.values()) == 8
+    assert run(agent, make_env(3), 4).episodes == 4
+    assert run(agent, make_env(3), 100).episodes == 8  # never a problem twice
+
+
+def test_problems_are_played_in_order_and_rates_are_means():
+    agent = make_agent()
+    evaluation = run(agent, make_env(3), 8)
+    env = make_env(1)
+    passed, scores = [], []
+    from agents.rollout import collect
+
+    for index in range(8):
+        rollout = collect(env, agent.engine, Sampling(greedy=True), None, indices=[index])
+        passed += [info.get("verdict", {}).get("passed", False) for info in rollout.infos]
+        scores += rollout.scores.tolist()
+    assert evaluation.greedy == np.mean(passed)
+    assert evaluation.greedy_score == pytest.approx(np.mean(scores))
+    assert 0 < evaluation.greedy < 1
+
+
+def test_kl_is_zero_before_training_and_not_after():
+    agent = make_agent(learning_rate=1e-2)
+    before = run(agent, make_env(), 8)
+    assert before.kl == before.kl_min == before.kl_max == 0.0
+    after = run(iterate(agent, 1), make_env(), 8)
+    assert after.kl_min < after.kl < after.kl_max
+    assert after.metrics("eval")["eval/kl"] == after.kl
+
+
+def test_learning_evaluates_when_it_should():
+    seen = []
+    agent = make_agent(eval_every=2, eval_episodes=4)
+    agent.eval_env = make_env(2)
+    agent.on_iteration = lambda agent, metrics, batch: seen.append("eval/greedy" in metrics)
+    iterate(agent, 4)
+    assert seen == [False, True, False, True]
+    with pytest.raises(ValueError, match="eval_env"):
+        make_agent().evaluate()
+
+
+def test_pass_rate_of_infos_without_verdicts_is_zero():
+    assert pass_rate([{}, {"verdict": {"passed": True}}]) == 0.5
+    assert pass_rate([]) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("rate", "n", "low", "high"),
+    [(0.5, 100, 0.4038, 0.5962), (0.0, 10, 0.0, 0.2775), (1.0, 10, 0.7225, 1.0), (0.2, 20, 0.0807, 0.4160)],
+)
+def test_wilson_interval(rate, n, low, high):
+    assert wilson_interval(rate, n) == (pytest.approx(low, abs=5e-5), pytest.approx(high, abs=5e-5))
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_predict_takes_the_most_probable_allowed_token(name):
+    agent = make_agent(MODELS[name]())
+    prefixes = random_prefixes([2, 7, 4])
+    with torch.no_grad():
+        expected = [int(agent.policy.model(torch.from_numpy(p)[None]).logits[0, -1].argmax()) for p in prefixes]
+    found = agent.predict(prefixes)
+    assert found.dtype == np.int64
+    assert found.tolist() == expected
+    assert agent.predict(prefixes).tolist() == expected
+    masks = np.ones((8, 12), dtype=bool)
+    masks[:, expected] = False
+    agent.env.action_masks = lambda: masks
+    assert not set(agent.predict(prefixes).tolist()) & set(expected)
+    assert not set(agent.predict(prefixes * 20, deterministic=False).tolist()) & set(expected)
+
+
+def test_sampled_actions_follow_the_model():
+    agent = make_agent(llama())
+    prefix = random_prefixes([4])[0]
+    torch.manual_seed(0)
+    drawn = agent.predict([prefix] * 4000, deterministic=False)
+    with torch.no_grad():
+        expected = torch.softmax(agent.policy.model(torch.from_numpy(prefix)[None]).logits[0, -1], -1)
+    frequencies = torch.bincount(torch.from_numpy(drawn), minlength=12) / 4000
+    torch.testing.assert_close(frequencies, expected, atol=0.03, rtol=0)
