@@ -14,8 +14,9 @@ import torch
 from gymnasium.vector import VectorEnv
 
 from agents.engine import Engine
+from agents.environment import attribute
 from agents.policy import Policy
-from agents.rollout import Rollout, attribute, collect
+from agents.rollout import Rollout, collect
 from agents.sampling import Sampling
 from agents.scoring import score_rollout
 

@@ -88,7 +88,9 @@ def load_pretrained(model: str, dtype: torch.dtype = torch.float32) -> tuple[Any
     if looks_like_path:
         path = path.expanduser()
         if not path.exists():
-            raise FileNotFoundError(f"model {model!r} does not exist: expected a folder, a .gguf file or a name on the hub")
+            raise FileNotFoundError(
+                f"model {model!r} does not exist: expected a folder, a .gguf file or a name on the hub"
+            )
         source = str(path)
         if path.suffix == ".gguf":
             source, extra = str(path.parent), {"gguf_file": path.name}
@@ -97,7 +99,9 @@ def load_pretrained(model: str, dtype: torch.dtype = torch.float32) -> tuple[Any
         loaded = AutoModelForCausalLM.from_pretrained(source, dtype=dtype, **extra)
     except (OSError, ValueError, ImportError) as error:
         reason = str(error).strip().splitlines()[0]
-        raise ValueError(f"could not load model {model!r} (tiny, a hub name, a folder or a .gguf file): {reason}") from error
+        raise ValueError(
+            f"could not load model {model!r} (tiny, a hub name, a folder or a .gguf file): {reason}"
+        ) from error
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     return loaded, tokenizer

@@ -67,9 +67,7 @@ class Policy(nn.Module):
             return nullcontext()
         return torch.autocast(self.device.type, dtype=self.autocast_dtype)
 
-    def score(
-        self, tokens: Tensor, lengths: Tensor, positions: Tensor, sampling: Sampling, allowed: Tensor
-    ) -> Scores:
+    def score(self, tokens: Tensor, lengths: Tensor, positions: Tensor, sampling: Sampling, allowed: Tensor) -> Scores:
         """Log-probs, entropies and values of stored actions.
 
         The token at position p was drawn from the logits at p - 1, and V(s_t) is read from the same hidden state, the

@@ -128,8 +128,8 @@ def acceptance_record(
             "worst": max((m["mismatch/max"] for m in history), default=None),
         },
         "held_out": {
-            "before": {split: e for split, e in before.items()},
-            "after": {split: e for split, e in after.items()},
+            "before": dict(before),
+            "after": dict(after),
         },
         "seconds": {**seconds, **{name: sum(m.get(f"seconds/{name}", 0.0) for m in history) for name in PHASES}},
         "peak_memory": peak_memory(agent.policy.device),

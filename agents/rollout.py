@@ -20,6 +20,15 @@ from gymnasium.vector import VectorEnv
 from torch import Tensor
 
 from agents.engine import Engine, Turn
+from agents.environment import (
+    action_masks,
+    has_whole_turns,
+    prefixes,
+    remaining,
+    row_info,
+    stop_tokens,
+    vocabulary_size,
+)
 from agents.sampling import Sampling
 
 
@@ -30,7 +39,7 @@ class Rollout:
     tokens: Tensor  # (B, S) int64: prompt, actions and inserted tokens as they stood in the environment
     lengths: Tensor  # (B,) int64 real tokens of each row
     prompt_lengths: Tensor  # (B,) int64
-    positions: Tensor  # (B, T) int64: index in `tokens` of action t; 1 on padding
+    positions: Tensor  # (B, T) int64: index in `tokens` of action t; the last one's on padding
     n_actions: Tensor  # (B,) int64 real actions of each row
     logprobs: Tensor  # (B, T) float32: behaviour log-probs, stored when the token was drawn
     rewards: Tensor  # (B, T) float32: the environment's reward of each action
@@ -120,7 +129,8 @@ def collect(
         indices: the example each row plays (evaluation); drawn by the environment otherwise.
     """
     options = None if indices is None else {"index": list(indices)}
-    observation, infos = env.reset(seed=None if seeds is None else list(seeds), options=options)
+    seed: Any = None if seeds is None else list(seeds)  # Gymnasium's annotation forgets the list
+    observation, infos = env.reset(seed=seed, options=options)
     rows = [_Row(list(map(int, prefix)), len(prefix), info=row_info(infos, i)) for i, prefix in prefixes(observation)]
     player = _WholeTurns(env) if has_whole_turns(env) else _TokenByToken(env)
     stops = stop_tokens(env)
@@ -128,7 +138,7 @@ def collect(
     active = list(range(len(rows)))
     while active:
         started = time.perf_counter()
-        masks = np.broadcast_to(np.asarray(action_masks(env)), (len(rows), env.single_action_space.n))
+        masks = np.broadcast_to(np.asarray(action_masks(env)), (len(rows), vocabulary_size(env)))
         budgets = np.minimum(remaining(observation, active), player.longest_turn)
         turns = engine.generate(
             [np.asarray(rows[i].tokens) for i in active],
@@ -181,14 +191,12 @@ class _TokenByToken:
         if self.ended.any():
             observation, _ = self.env.reset(options={"reset_mask": self.ended.copy()})
         actions = np.zeros(self.env.num_envs, dtype=np.int64)
-        actions[:] = np.asarray(action_masks(self.env)).reshape(-1, self.env.single_action_space.n).argmax(-1)
+        actions[:] = np.asarray(action_masks(self.env)).reshape(-1, vocabulary_size(self.env)).argmax(-1)
         for i, turn in zip(active, turns, strict=True):
             actions[i] = turn.ids[0]
         observation, rewards, terminated, truncated, infos = self.env.step(actions)
         self.ended = np.asarray(terminated) | np.asarray(truncated)
-        results = {
-            i: (float(rewards[i]), bool(terminated[i]), bool(truncated[i]), row_info(infos, i)) for i in active
-        }
+        results = {i: (float(rewards[i]), bool(terminated[i]), bool(truncated[i]), row_info(infos, i)) for i in active}
         return observation, results
 
 
@@ -202,6 +210,7 @@ def pack(rows: list[_Row], sampling: Sampling, weight_version: int, seconds: dic
         n = len(row.positions)
         tokens[i, : len(row.tokens)] = torch.tensor(row.tokens)
         positions[i, :n] = torch.tensor(row.positions)
+        positions[i, n:] = row.positions[-1]  # not 1: scoring needs no logits before the earliest action of a batch
         logprobs[i, :n], rewards[i, :n] = torch.tensor(row.logprobs), torch.tensor(row.rewards)
     return Rollout(
         tokens=tokens,
@@ -230,61 +239,3 @@ def _pack_allowed(rows: list[_Row], n_actions: int) -> Tensor:
     for i, row in enumerate(rows):
         allowed[i, : len(row.allowed)] = torch.from_numpy(np.stack(row.allowed))
     return allowed
-
-
-# What is read of an environment: spaces, observations, infos and the attributes documented on `TokenEnv`.
-
-
-def attribute(env: VectorEnv, name: str, default: Any = None) -> Any:
-    """An attribute of a vector environment or, where it has none, of its first sub-environment."""
-    for holder in (env, getattr(env, "unwrapped", env)):
-        if hasattr(holder, name):
-            return getattr(holder, name)
-    if hasattr(env, "get_attr"):
-        try:
-            return env.get_attr(name)[0]
-        except AttributeError:
-            return default
-    return default
-
-
-def has_whole_turns(env: VectorEnv) -> bool:
-    """Whether the environment takes whole turns; asked of the outermost wrapper, so that none is passed by."""
-    return hasattr(env, "send") and hasattr(env, "recv")
-
-
-def stop_tokens(env: VectorEnv) -> frozenset[int]:
-    """Tokens that end a turn; none for an environment that names none (it is stepped token by token anyway)."""
-    stops = attribute(env, "stop_token_ids")
-    if stops is None:
-        eos = attribute(env, "eos_token_id")
-        stops = [] if eos is None else [eos]
-    return frozenset(int(token) for token in stops)
-
-
-def action_masks(env: VectorEnv) -> np.ndarray:
-    """(V,) or (B, V) bool; everything is allowed where the environment has no masks."""
-    if hasattr(env.unwrapped, "action_masks"):
-        return env.unwrapped.action_masks()
-    if isinstance(getattr(env.unwrapped, "envs", None), list | tuple) and attribute(env, "action_masks") is not None:
-        return np.stack(env.call("action_masks"))
-    return np.ones(env.single_action_space.n, dtype=bool)
-
-
-def prefixes(observation: dict[str, np.ndarray]):
-    """(row, token prefix) of each row of a batched observation."""
-    for i, (tokens, length) in enumerate(zip(observation["tokens"], observation["length"], strict=True)):
-        yield i, tokens[: int(np.asarray(length).item())]
-
-
-def remaining(observation: dict[str, np.ndarray], active: list[int]) -> np.ndarray:
-    """(n,) tokens each active row may still write; 1 when the environment does not say (then one token at a time)."""
-    if "remaining" not in observation:
-        return np.ones(len(active), dtype=np.int64)
-    return np.asarray(observation["remaining"]).reshape(-1)[active]
-
-
-def row_info(infos: dict[str, Any], row: int) -> dict[str, Any]:
-    """One row of Gymnasium's vector info format: arrays, each with a `_name` mask of the rows that have it."""
-    names = [name for name in infos if not name.startswith("_")]
-    return {name: infos[name][row] for name in names if infos.get(f"_{name}") is None or infos[f"_{name}"][row]}

@@ -1,11 +1,11 @@
 """One folder per run: configuration, TensorBoard events, sampled answers, checkpoints and the acceptance record.
 
-    config.json         every setting
-    metrics.jsonl       one line per iteration
-    tensorboard/        the same numbers
-    samples.jsonl       sampled answers with their verdicts
-    checkpoints/NAME/   what `AutoModelForCausalLM.from_pretrained` loads
-    record.json         what the run was, cost and reached
+config.json         every setting
+metrics.jsonl       one line per iteration
+tensorboard/        the same numbers
+samples.jsonl       sampled answers with their verdicts
+checkpoints/NAME/   what `AutoModelForCausalLM.from_pretrained` loads
+record.json         what the run was, cost and reached
 """
 
 from __future__ import annotations
@@ -56,10 +56,12 @@ class RunFolder:
 
     def log_samples(self, rollout: Rollout, decode: Any, iteration: int, limit: int = 8) -> None:
         """The first few answers of a batch with their verdicts."""
-        lines = []
+        lines: list[dict[str, Any]] = []
         for i, (prompt, answer) in enumerate(rollout.texts(decode)[:limit]):
             info = rollout.infos[i]
-            kept = {name: info[name] for name in ("example_id", "verdict", "stop_reason") if name in info}
+            kept: dict[str, Any] = {
+                name: info[name] for name in ("example_id", "verdict", "stop_reason") if name in info
+            }
             lines.append(
                 {"iteration": iteration, "prompt": prompt, "answer": answer, "score": float(rollout.scores[i]), **kept}
             )

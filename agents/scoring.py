@@ -89,8 +89,8 @@ def require_match(comparison: LogprobComparison, tolerance: float) -> None:
     """Raises `LogprobMismatchError` above the tolerance: the ratios would compare two different policies."""
     if not comparison.max <= tolerance:
         raise LogprobMismatchError(
-            f"log-probs stored at sampling differ from the trainer's own by up to {comparison.max:.2e} nats before any "
-            f"update (row {comparison.row}, action {comparison.action}, ratio {comparison.min_ratio:.4f} to "
+            f"log-probs stored at sampling differ from the trainer's own by up to {comparison.max:.2e} nats before "
+            f"any update (row {comparison.row}, action {comparison.action}, ratio {comparison.min_ratio:.4f} to "
             f"{comparison.max_ratio:.4f}); expected at most {tolerance:.0e}: compare weights, tokens and sampling first, "
             "or raise mismatch_tolerance if the precision explains it"
         )

@@ -6,8 +6,9 @@ Legend: B rows, S tokens of the longest row.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from random import Random
 from typing import Any
 
 import torch
@@ -65,8 +66,7 @@ def sft(
         return min((step + 1) / warmup, (config.steps - step) / max(1, config.steps - warmup))
 
     schedules = [torch.optim.lr_scheduler.LambdaLR(optimizer, factor) for optimizer in optimizers]
-    for step in range(config.steps):
-        batch = [demonstration(step * config.batch_size + i) for i in range(config.batch_size)]
+    for step, batch in enumerate(batches(demonstration, config)):
         loss = imitation_loss(policy, *pad(batch, config.prompt_weight))
         model.zero_grad(set_to_none=True)
         loss.backward()
@@ -77,6 +77,18 @@ def sft(
         if on_step is not None:
             on_step(step, float(loss.detach()), config.steps)
     return time.perf_counter() - started
+
+
+def batches(demonstration: Callable[[int], Demonstration], config: SFTConfig) -> Iterator[list[Demonstration]]:
+    """`config.steps` batches of similar length each, in random order: a fifth fewer tokens of padding to compute."""
+    rng, pool_steps = Random(config.seed), 16
+    for start in range(0, config.steps, pool_steps):
+        steps = range(start, min(start + pool_steps, config.steps))
+        drawn = [demonstration(n) for n in range(steps[0] * config.batch_size, (steps[-1] + 1) * config.batch_size)]
+        drawn.sort(key=lambda pair: len(pair[0]) + len(pair[1]))
+        cut = [drawn[i : i + config.batch_size] for i in range(0, len(drawn), config.batch_size)]
+        rng.shuffle(cut)
+        yield from cut
 
 
 def build_optimizers(model: Any, config: SFTConfig) -> list[torch.optim.Optimizer]:
@@ -91,9 +103,7 @@ def build_optimizers(model: Any, config: SFTConfig) -> list[torch.optim.Optimize
     rest = [p for p in model.parameters() if id(p) not in chosen]
     decay = config.weight_decay
     return [
-        torch.optim.Muon(
-            matrices, lr=config.matrix_learning_rate, weight_decay=decay, adjust_lr_fn="match_rms_adamw"
-        ),
+        torch.optim.Muon(matrices, lr=config.matrix_learning_rate, weight_decay=decay, adjust_lr_fn="match_rms_adamw"),
         torch.optim.AdamW(rest, lr=config.learning_rate, weight_decay=decay, betas=(0.9, 0.95)),
     ]
 

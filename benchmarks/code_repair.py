@@ -1,7 +1,7 @@
 """Reruns the code-repair preset with several seeds and prints the table of README.
 
-    python benchmarks/code_repair.py                       # three seeds, about half an hour on two cores
-    python benchmarks/code_repair.py --seeds 0 --extra --env-options answer_format function
+python benchmarks/code_repair.py                       # three seeds, about half an hour on two cores
+python benchmarks/code_repair.py --seeds 0 --extra --env-options answer_format function
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ def main(args: Args) -> None:
     """Run every seed, then print one row per seed, split and decoding."""
     records = {seed: run(seed, args.out / f"seed-{seed}", args.extra) for seed in args.seeds}
     print(f"\n{os.cpu_count()} cores, command: python {' '.join(sys.argv)}\n")
-    print("| seed | split | problems | decoding | warmed up | after PPO | gain | KL, nats per answer | minutes in all |")
+    print(
+        "| seed | split | problems | decoding | warmed up | after PPO | gain | KL, nats per answer | minutes in all |"
+    )
     print("|---|---|---|---|---|---|---|---|---|")
     for seed, record in records.items():
         for split in record["held_out"]["after"]:
@@ -51,7 +53,17 @@ def run(seed: int, folder: Path, extra: tuple[str, ...]) -> dict[str, Any]:
     record, minutes = folder / "record.json", folder / "minutes.json"
     if not record.exists():
         started = time.perf_counter()
-        command = [sys.executable, str(SCRIPT), "--preset", "code-repair", "--seed", str(seed), "--out", str(folder), *extra]
+        command = [
+            sys.executable,
+            str(SCRIPT),
+            "--preset",
+            "code-repair",
+            "--seed",
+            str(seed),
+            "--out",
+            str(folder),
+            *extra,
+        ]
         subprocess.run(command, check=True)
         minutes.write_text(json.dumps((time.perf_counter() - started) / 60))
     return json.loads(record.read_text()) | {"minutes": json.loads(minutes.read_text())}

@@ -12,9 +12,9 @@ from __future__ import annotations
 import os
 import sys
 
-# Threads that spin while they wait for each other are many times slower as soon as anything else wants a core, and
-# the verifier's workers do. Read once, when torch is loaded.
-os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+# Threads that spin for ever while they wait for each other are many times slower as soon as anything else wants a
+# core, and the verifier's workers do. Read by OpenMP once, when torch is loaded.
+os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 import time
 from dataclasses import dataclass, field
@@ -88,7 +88,8 @@ class Args:
 
 def main(args: Args) -> None:
     """Build, warm up, evaluate, train, evaluate again, record."""
-    console, device = Console(), pick_device(args.device)
+    device = pick_device(args.device)
+    console = Console() if sys.stdout.isatty() else Console(width=120)
     if not console.is_terminal:
         transformers_logging.disable_progress_bar()
     run = RunFolder(args.out or Path("runs") / time.strftime(f"{args.env.split('/')[-1]}-%Y%m%d-%H%M%S"))
@@ -106,8 +107,8 @@ def main(args: Args) -> None:
         env = make_env(args, "train", tokenizer)
     model.to(device)
     held_out = {split: make_env(args, split, tokenizer) for split in task.splits if split != "train"}
-    for vector_env in (env, *held_out.values()):  # a prompt that is too long is found here, before anything is written
-        vector_env.reset(seed=args.seed)
+    for vector_env in (env, *held_out.values()):
+        check_prompts(vector_env)
     run.create({"args": args, "command": sys.argv})
     seconds = {"problems": time.perf_counter() - started}
     progress = Progress(console, run)
@@ -134,11 +135,12 @@ def main(args: Args) -> None:
     after = evaluate_all(agent, held_out, args.eval_problems)
     run.record(acceptance_record(agent, args, task, before, after, progress.history, seconds))
     run.close()
+    progress.close()
     console.print(result_table(before, after))
     console.print(f"{sum(seconds.values()):.0f} s in all; run folder {run.path}")
 
 
-def make_env(args: Args, split: str, tokenizer: Any) -> gym.vector.VectorEnv:
+def make_env(args: Args, split: str, tokenizer: Any) -> Any:
     """A vector environment over one split; refuses here when there is no sandbox."""
     options: dict[str, Any] = {name: int(v) if v.isdigit() else v for name, v in args.env_options.items()}
     if getattr(tokenizer, "chat_template", None):
@@ -163,6 +165,12 @@ def make_env(args: Args, split: str, tokenizer: Any) -> gym.vector.VectorEnv:
         raise ValueError(f"--env expects a token-level environment of llm_envs, got {args.env!r}: {error}") from error
 
 
+def check_prompts(env: Any) -> None:
+    """Show every problem of a split once: a prompt that is too long is found before anything is written."""
+    for start in range(0, env.num_examples, env.num_envs):
+        env.reset(options={"index": [(start + row) % env.num_examples for row in range(env.num_envs)]})
+
+
 def warm_up(args: Args, model: Any, tokenizer: Any, examples: list, task: Any, progress: Progress) -> float:
     """Supervised fine-tuning on the task's own demonstrations; returns seconds."""
     rng = Random(args.seed)
@@ -179,7 +187,7 @@ def warm_up(args: Args, model: Any, tokenizer: Any, examples: list, task: Any, p
     return sft(Policy(model, value_head=False), demonstration, args.sft, progress.warm_up)
 
 
-def evaluate_all(agent: PPO, held_out: dict[str, gym.vector.VectorEnv], episodes: int) -> dict[str, Evaluation]:
+def evaluate_all(agent: PPO, held_out: dict[str, Any], episodes: int) -> dict[str, Evaluation]:
     """Greedy and sampled results on every held-out split."""
     return {split: agent.evaluate(env, episodes) for split, env in held_out.items()}
 

@@ -56,6 +56,7 @@ def test_files_and_numbers_that_readme_names():
         assert list(ROOT.glob(path)), path
     held_out = sum(family.held_out for family in FAMILIES.values())
     assert f"the {len(CORE)} families" in README
+    assert f"problems from {len(CORE)} families" in README
     assert f"`all` {len(FAMILIES) - held_out}" in README
     assert held_out == 9  # "nine families"
     assert "nine families" in README

@@ -62,7 +62,7 @@ class FunctionTests(Verifier):
     Args:
         limits: of one submission, all its calls together; a mapping of field names is accepted.
         sandbox: "auto" for bubblewrap, "process" for the unsafe rung without containment.
-        workers: submissions judged at one time; None for one per core. Shared by all instances with equal settings.
+        workers: submissions judged at one time; None for two per core. Shared by all instances with equal settings.
 
     Raises:
         SandboxUnavailable: the sandbox does not work on this machine (found out here, not at the first verdict).

@@ -191,7 +191,7 @@ def shared_pool(limits: Limits, sandbox: str = "auto", workers: int | None = Non
     Args:
         limits: of each execution.
         sandbox: "auto" (bubblewrap) or "process" (unsafe).
-        workers: executions at one time; None for one per core.
+        workers: executions at one time; None for two per core.
 
     Raises:
         SandboxUnavailable: the sandbox does not work here.
@@ -201,7 +201,8 @@ def shared_pool(limits: Limits, sandbox: str = "auto", workers: int | None = Non
         raise ValueError(f"sandbox must be one of {', '.join(SANDBOXES)}; got {sandbox!r}")
     if workers is not None and workers < 1:
         raise ValueError(f"workers must be at least 1, got {workers}")
-    key = limits, sandbox, workers or _cores()
+    # Twice the cores: an execution waits most of its time for its namespaces to be torn down.
+    key = limits, sandbox, workers or 2 * _cores()
     with _pools_lock:
         if key not in _pools:
             _register_hooks()

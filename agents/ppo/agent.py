@@ -1,6 +1,6 @@
 """PPO for language models: one loop.
 
-    collect -> score with reference and critic -> shape rewards -> GAE -> clipped epochs -> log -> evaluate -> checkpoint
+    collect -> score with reference and critic -> shape rewards -> GAE -> clipped epochs -> evaluate -> log and save
 
 Left out on purpose: several processes, adapters, other KL estimators. Legend: B rows, T actions of the longest row.
 """
@@ -22,15 +22,21 @@ from torch import Tensor
 from agents.base import Agent
 from agents.checkpoint import load_checkpoint, save_checkpoint
 from agents.engine import TorchEngine
+from agents.environment import action_masks, stop_tokens, vocabulary_size
 from agents.evaluate import Evaluation, evaluate
 from agents.policy import Policy
 from agents.ppo import objective
 from agents.ppo.config import PPOConfig
 from agents.ppo.metrics import batch_metrics, mean_metrics
-from agents.rollout import Rollout, action_masks, collect, stop_tokens
+from agents.rollout import Rollout, collect
 from agents.sampling import Sampling
 from agents.scoring import (
-    LogprobComparison, compare_logprobs, micro_batches, require_match, score_rollout, score_rows,
+    LogprobComparison,
+    compare_logprobs,
+    micro_batches,
+    require_match,
+    score_rollout,
+    score_rows,
 )  # fmt: skip
 
 
@@ -75,18 +81,18 @@ class PPO(Agent):
         on_iteration: Callable[[PPO, dict[str, float], Batch], None] | None = None,
     ) -> None:
         self.config = config = config or PPOConfig()
-        n_logits, n_actions = model.get_output_embeddings().weight.shape[0], int(env.single_action_space.n)
+        n_logits, n_actions = model.get_output_embeddings().weight.shape[0], vocabulary_size(env)
         if n_logits < n_actions:
             raise ValueError(f"the model has {n_logits} logits, fewer than the environment's {n_actions} tokens")
         self.env, self.eval_env, self.on_iteration = env, eval_env, on_iteration
-        self.policy = Policy(
-            model, value_trunk_gradient=config.value_trunk_gradient, autocast_dtype=autocast_dtype
-        )  # fmt: skip
+        trunk = config.value_trunk_gradient
+        self.policy = Policy(model, value_trunk_gradient=trunk, autocast_dtype=autocast_dtype)
         frozen = (copy.deepcopy(model) if reference is None else reference).requires_grad_(False)
         self.reference = Policy(frozen, value_head=False, autocast_dtype=autocast_dtype)
         self.engine = TorchEngine(self.policy)
         self.sampling = Sampling(temperature=config.temperature)
         self.policy_parameters = [p for p in self.policy.model.parameters() if p.requires_grad]
+        assert self.policy.value_head is not None
         self.critic_parameters = list(self.policy.value_head.parameters())
         self.optimizer = torch.optim.AdamW(
             [
@@ -100,7 +106,6 @@ class PPO(Agent):
         self.iteration = 0
         self.num_timesteps = 0
         self.num_episodes = 0
-        self.evaluations: list[dict[str, float]] = []
 
     # The loop
 
@@ -193,7 +198,8 @@ class PPO(Agent):
         scores = score_rows(self.policy, batch.rollout, rows)
         n = scores.logprobs.shape[1]
         mask, old, advantages, returns = (
-            x[rows, :n].to(self.policy.device) for x in (batch.mask, batch.old_logprobs, batch.advantages, batch.returns)
+            x[rows, :n].to(self.policy.device)
+            for x in (batch.mask, batch.old_logprobs, batch.advantages, batch.returns)
         )
         share = mask.sum() / denominator.to(mask.device)  # mean over the piece -> share of the mean over the minibatch
         logprobs = torch.where(mask, scores.logprobs, old)

@@ -52,7 +52,8 @@ class PPOConfig:
     recompute_logprobs: bool = False
     """Use the trainer's own log-probs as the ratio's denominator instead of those stored at sampling."""
     mismatch_tolerance: float | None = None
-    """Stop when a stored log-prob differs by more from the trainer's own before an update; None: 1e-4 in float32, 0.5 in mixed precision."""
+    """Nats by which a stored log-prob may differ from the trainer's own before an update, above which training stops;
+    None: 1e-4 in float32, 0.5 in mixed precision."""
     eval_every: int = 10
     """Iterations between held-out evaluations; 0 for only the last."""
     eval_episodes: int = 256
@@ -63,7 +64,15 @@ class PPOConfig:
     """Seeds sampling, minibatches and the environment's resets."""
 
     def __post_init__(self) -> None:
-        positive = ("learning_rate", "critic_learning_rate", "epochs", "minibatches", "micro_batch", "clip", "max_grad_norm")
+        positive = (
+            "learning_rate",
+            "critic_learning_rate",
+            "epochs",
+            "minibatches",
+            "micro_batch",
+            "clip",
+            "max_grad_norm",
+        )
         for name in (*positive, "temperature"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be > 0, got {getattr(self, name)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -28,7 +28,7 @@ def batch_metrics(batch: Batch, config: PPOConfig) -> dict[str, float]:
     scores = rollout.scores[counted]
     returns, advantages = batch.returns[mask], batch.advantages[mask]
     lengths = rollout.n_actions.float()
-    stops = [info.get("stop_reason") == "stop" for info in rollout.infos]
+    reasons = [info.get("stop_reason") for info in rollout.infos]
     comparison = batch.comparison
     return {
         "objective/scores": float(scores.mean()),
@@ -52,14 +52,24 @@ def batch_metrics(batch: Batch, config: PPOConfig) -> dict[str, float]:
         "ppo/advantages/max": _maximum(advantages),
         "tokens/responses_len_mean": float(lengths.mean()),
         "tokens/sampled": float(lengths.sum()),
-        "val/num_eos_tokens": float(sum(stops)),
-        "val/truncation_rate": 1 - sum(stops) / len(stops),
+        "val/num_eos_tokens": float(reasons.count("stop")),
+        "val/length_rate": reasons.count("length") / len(reasons),
         "mismatch/max": comparison.max,
         "mismatch/p50": comparison.p50,
         "mismatch/p99": comparison.p99,
         "mismatch/max_ratio": comparison.max_ratio,
         "mismatch/min_ratio": comparison.min_ratio,
+        **reward_components(rollout.infos),
     }
+
+
+def reward_components(infos: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """Mean of each named part of the verdicts' scores."""
+    parts: dict[str, list[float]] = {}
+    for info in infos:
+        for name, value in info.get("verdict", {}).get("components", {}).items():
+            parts.setdefault(name, []).append(value)
+    return {f"components/{name}": sum(values) / len(values) for name, values in parts.items()}
 
 
 def _minimum(x: Tensor) -> float:

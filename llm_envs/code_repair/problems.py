@@ -50,7 +50,7 @@ def problems(
     split: str,
     difficulty: int = 1,
     *,
-    families: str = "core",
+    families: str = "all",
     answer_format: str = "edit",
     style: str = "compact",
     instruction: str = "",

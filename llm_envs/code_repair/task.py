@@ -14,7 +14,7 @@ from llm_envs.task import Task
 def make_task(
     difficulty: int = 1,
     *,
-    families: str = "core",
+    families: str = "all",
     answer_format: str = "edit",
     style: str = "compact",
     instruction: str = "",
@@ -36,7 +36,7 @@ def make_task(
         splits=SPLITS,
         verifier="function_tests",
         # A right answer takes milliseconds; loops that never end are common.
-        verifier_options={"limits": {"cpu_s": 0.5}},
+        verifier_options={"limits": {"cpu_s": 0.2}},
         demonstrate=lambda example, rng: teacher_message(example, rng)[0],
         extract=extract,
         wrong=wrong,

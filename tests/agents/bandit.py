@@ -57,7 +57,7 @@ def bandit_model(seed=0):
 
 @torch.no_grad()
 def arm_probabilities(model):
-    return torch.softmax(model(torch.tensor([[START]])).logits[0, 0, :5], -1)
+    return torch.softmax(model(torch.tensor([[START]], device=model.device)).logits[0, 0, :5], -1)
 
 
 def optimum(reference):

@@ -9,8 +9,9 @@ import torch
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, VectorEnv
 
+from agents.environment import has_whole_turns
 from agents.ppo import objective
-from agents.rollout import collect, has_whole_turns
+from agents.rollout import collect
 from agents.sampling import Sampling
 from tests.agents.small import AB, EOS, Scripted, gradients, make_agent, make_env, scripted_batch
 

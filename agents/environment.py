@@ -1,0 +1,76 @@
+"""All that an agent reads of an environment: spaces, observations, infos and the attributes that `TokenEnv` documents.
+
+Legend: B rows, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Discrete
+from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
+
+
+def vocabulary_size(env: VectorEnv) -> int:
+    """V, the number of actions; an action space that is not `Discrete` is an error."""
+    space = env.single_action_space
+    if not isinstance(space, Discrete):
+        raise ValueError(f"expected a token-level environment with Discrete actions, got {space}")
+    return int(space.n)
+
+
+def attribute(env: VectorEnv, name: str, default: Any = None) -> Any:
+    """An attribute of a vector environment or, where it has none, of its first sub-environment."""
+    for holder in (env, getattr(env, "unwrapped", env)):
+        if hasattr(holder, name):
+            return getattr(holder, name)
+    if hasattr(env, "get_attr"):
+        try:
+            return env.get_attr(name)[0]
+        except AttributeError:
+            return default
+    return default
+
+
+def has_whole_turns(env: VectorEnv) -> bool:
+    """Whether the environment takes whole turns; asked of the outermost wrapper, so that none is passed by."""
+    return hasattr(env, "send") and hasattr(env, "recv")
+
+
+def stop_tokens(env: VectorEnv) -> frozenset[int]:
+    """Tokens that end a turn; none for an environment that names none (it is stepped token by token anyway)."""
+    stops = attribute(env, "stop_token_ids")
+    if stops is None:
+        eos = attribute(env, "eos_token_id")
+        stops = [] if eos is None else [eos]
+    return frozenset(int(token) for token in stops)
+
+
+def action_masks(env: VectorEnv) -> np.ndarray:
+    """(V,) or (B, V) bool; everything is allowed where the environment has no masks."""
+    if hasattr(env.unwrapped, "action_masks"):
+        return env.unwrapped.action_masks()
+    if isinstance(env.unwrapped, SyncVectorEnv | AsyncVectorEnv) and attribute(env, "action_masks") is not None:
+        return np.stack(env.unwrapped.call("action_masks"))
+    return np.ones(vocabulary_size(env), dtype=bool)
+
+
+def prefixes(observation: dict[str, np.ndarray]) -> Iterator[tuple[int, np.ndarray]]:
+    """(row, token prefix) of each row of a batched observation."""
+    for i, (tokens, length) in enumerate(zip(observation["tokens"], observation["length"], strict=True)):
+        yield i, tokens[: int(np.asarray(length).item())]
+
+
+def remaining(observation: dict[str, np.ndarray], active: list[int]) -> np.ndarray:
+    """(n,) tokens each active row may still write; 1 when the environment does not say (then one token at a time)."""
+    if "remaining" not in observation:
+        return np.ones(len(active), dtype=np.int64)
+    return np.asarray(observation["remaining"]).reshape(-1)[active]
+
+
+def row_info(infos: dict[str, Any], row: int) -> dict[str, Any]:
+    """One row of Gymnasium's vector info format: arrays, each with a `_name` mask of the rows that have it."""
+    names = [name for name in infos if not name.startswith("_")]
+    return {name: infos[name][row] for name in names if infos.get(f"_{name}") is None or infos[f"_{name}"][row]}
