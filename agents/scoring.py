@@ -91,6 +91,6 @@ def require_match(comparison: LogprobComparison, tolerance: float) -> None:
         raise LogprobMismatchError(
             f"log-probs stored at sampling differ from the trainer's own by up to {comparison.max:.2e} nats before "
             f"any update (row {comparison.row}, action {comparison.action}, ratio {comparison.min_ratio:.4f} to "
-            f"{comparison.max_ratio:.4f}); expected at most {tolerance:.0e}: compare weights, tokens and sampling first, "
-            "or raise mismatch_tolerance if the precision explains it"
+            f"{comparison.max_ratio:.4f}); expected at most {tolerance:.0e}: compare weights, tokens and sampling "
+            "first, or raise mismatch_tolerance if the precision explains it"
         )

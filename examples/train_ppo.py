@@ -121,8 +121,9 @@ def main(args: Args) -> None:
         if args.ppo.checkpoint_every and agent.iteration % args.ppo.checkpoint_every == 0:
             agent.save(run.checkpoint(f"{agent.iteration:06d}"), tokenizer)
 
-    autocast, validation = torch.bfloat16 if args.dtype == "bfloat16" else None, held_out["validation"]
-    agent = PPO(model, env, args.ppo, eval_env=validation, autocast_dtype=autocast, on_iteration=on_iteration)
+    autocast = torch.bfloat16 if args.dtype == "bfloat16" else None
+    watched = held_out.get("validation", next(iter(held_out.values()), None))
+    agent = PPO(model, env, args.ppo, eval_env=watched, autocast_dtype=autocast, on_iteration=on_iteration)
     before = evaluate_all(agent, held_out, args.eval_problems)
     agent.save(run.checkpoint("warmed-up"), tokenizer)
     trained = time.perf_counter()

@@ -52,6 +52,7 @@ def batch_metrics(batch: Batch, config: PPOConfig) -> dict[str, float]:
         "ppo/advantages/max": _maximum(advantages),
         "tokens/responses_len_mean": float(lengths.mean()),
         "tokens/sampled": float(lengths.sum()),
+        "policy/weight_version": rollout.weight_version,
         "val/num_eos_tokens": float(reasons.count("stop")),
         "val/length_rate": reasons.count("length") / len(reasons),
         "mismatch/max": comparison.max,

@@ -21,7 +21,7 @@ it should do, parameters included (`count_above_7`), so name and failing calls t
 
 **Splits** are disjoint by content: the hash of the original's AST with names abstracted decides between `train` (85%)
 and `validation` (15%), so all mutants of an original stay together; nine held-out families make up `test`.
-`families="core"` keeps 30 of the 70 training families, those a tiny policy learns within minutes.
+`families="core"` keeps 27 of the 70 training families, those a tiny policy learns within minutes.
 Content hashes speak of originals: a mutant in one split may well look like an original in another (`>` for `>=`),
 under another name.
 

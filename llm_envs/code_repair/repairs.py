@@ -66,9 +66,9 @@ def split_of(original_hash: str, held_out: bool) -> str:
 
 _CORE_NAMES = (
     "multiple_test repeat_letters count_by_remainder map_cells split_numbers multiples_up_to digits_compared any_all "
-    "partition remove_letter diagonal sum_compared sum_range next_free interval_overlap map_each insert_in_order "
-    "cut_or_pad change_values words_by_letter rotate values_compared points_inside digits_in_base every_kth distance "
-    "count_compared clamp common_divisor top_k"
+    "partition remove_letter sum_compared sum_range next_free interval_overlap map_each insert_in_order cut_or_pad "
+    "change_values words_by_letter rotate values_compared points_inside digits_in_base every_kth count_compared "
+    "common_divisor top_k"
 )
 CORE = frozenset(_CORE_NAMES.split())
 """Training families with short programs that a million-parameter policy was measured to learn within minutes."""
