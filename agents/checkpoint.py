@@ -53,4 +53,4 @@ def load_checkpoint(folder: Path, policy: Policy) -> dict[str, Any]:
     policy.model.load_state_dict(loaded.state_dict())
     if policy.value_head is not None:
         policy.value_head.load_state_dict(load_file(folder / "value_head.safetensors"))
-    return torch.load(folder / "trainer_state.pt", map_location=policy.device, weights_only=True)
+    return torch.load(folder / "trainer_state.pt", map_location="cpu", weights_only=True)

@@ -26,11 +26,9 @@ def attribute(env: VectorEnv, name: str, default: Any = None) -> Any:
     for holder in (env, getattr(env, "unwrapped", env)):
         if hasattr(holder, name):
             return getattr(holder, name)
-    if hasattr(env, "get_attr"):
-        try:
-            return env.get_attr(name)[0]
-        except AttributeError:
-            return default
+    rows = getattr(env, "unwrapped", env)
+    if isinstance(rows, SyncVectorEnv | AsyncVectorEnv) and all(rows.call("has_wrapper_attr", name)):
+        return rows.get_attr(name)[0]  # asked before it is read: an attribute that is missing ends an async worker
     return default
 
 

@@ -96,7 +96,12 @@ def play(env: VectorEnv, engine: Engine, sampling: Sampling, indices: np.ndarray
         chunk = indices[start : start + env.num_envs]
         padded: Sequence[int] = np.resize(chunk, env.num_envs).tolist()
         rollout: Rollout = collect(
-            env, engine, sampling, generator, seeds=list(range(seed, seed + env.num_envs)), indices=padded
+            env,
+            engine,
+            sampling,
+            generator,
+            seeds=list(range(seed + start, seed + start + env.num_envs)),
+            indices=padded,
         )
         yield rollout, len(chunk)
 

@@ -24,8 +24,6 @@ class TinyConfig:
     heads: int = 4
     vocab_size: int = 512
     """Most entries of the byte-pair tokenizer trained on the task's texts."""
-    max_length: int = 384
-    """Longest sequence, tokens."""
 
 
 PIECES = r"\d+\| *|\n| ?\d| ?[A-Za-z]+|_| ?[^\s\w]+|\s+"
@@ -54,8 +52,8 @@ def train_tokenizer(texts: Iterable[str], vocab_size: int) -> PreTrainedTokenize
     )
 
 
-def build_tiny(tokenizer: Any, config: TinyConfig, seed: int) -> LlamaForCausalLM:
-    """A randomly initialised decoder of about a million parameters; the same seed gives the same weights."""
+def build_tiny(tokenizer: Any, config: TinyConfig, max_length: int, seed: int) -> LlamaForCausalLM:
+    """A randomly initialised decoder for at most `max_length` tokens; the same seed gives the same weights."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         return LlamaForCausalLM(
@@ -66,7 +64,7 @@ def build_tiny(tokenizer: Any, config: TinyConfig, seed: int) -> LlamaForCausalL
                 num_hidden_layers=config.layers,
                 num_attention_heads=config.heads,
                 num_key_value_heads=config.heads,
-                max_position_embeddings=config.max_length,
+                max_position_embeddings=max_length,
                 pad_token_id=tokenizer.pad_token_id,
                 eos_token_id=tokenizer.eos_token_id,
                 bos_token_id=None,
@@ -97,8 +95,8 @@ def load_pretrained(model: str, dtype: torch.dtype = torch.float32) -> tuple[Any
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, **extra)
         loaded = AutoModelForCausalLM.from_pretrained(source, dtype=dtype, **extra)
-    except (OSError, ValueError, ImportError) as error:
-        reason = str(error).strip().splitlines()[0]
+    except Exception as error:  # a damaged file raises whatever its reader raises; it is the caller's file all the same
+        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise ValueError(
             f"could not load model {model!r} (tiny, a hub name, a folder or a .gguf file): {reason}"
         ) from error

@@ -82,11 +82,11 @@ def result_table(before: dict[str, Evaluation], after: dict[str, Evaluation]) ->
 
 
 def split_identity(examples: Any, limit: int) -> dict[str, Any]:
-    """What identifies a split: its size, and a hash over ids and prompts of its first `limit` examples."""
+    """What identifies a split: its size, and a hash over all of its first `limit` examples."""
     digest = hashlib.sha256()
     n = 0
     for example in itertools.islice(examples, limit):
-        digest.update(f"{example.id}\0{example.prompt}\0".encode())
+        digest.update(repr((example.id, example.prompt, example.hidden, example.gold)).encode())
         n += 1
     return {"size": len(examples), "hashed": n, "sha256": digest.hexdigest()}
 

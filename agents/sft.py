@@ -42,6 +42,11 @@ class SFTConfig:
     seed: int = 0
     """Seeds the draw of demonstrations."""
 
+    def __post_init__(self) -> None:
+        for name in ("steps", "batch_size", "learning_rate", "matrix_learning_rate", "max_grad_norm"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be > 0, got {getattr(self, name)}")
+
 
 def sft(
     policy: Policy,

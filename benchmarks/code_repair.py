@@ -1,13 +1,16 @@
 """Reruns the code-repair preset with several seeds and prints the table of README.
 
-python benchmarks/code_repair.py                       # three seeds, about half an hour on two cores
-python benchmarks/code_repair.py --seeds 0 --extra --env-options answer_format function
+    python benchmarks/code_repair.py                       # three seeds, about half an hour on two cores
+    python benchmarks/code_repair.py --seeds 0 --max-new-tokens 100 --env-options families core answer_format function
+
+Arguments it does not know go to train_ppo.py; runs with other arguments have folders of their own.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -30,13 +33,12 @@ class Args:
     """One run each."""
     out: Path = Path("runs/benchmark-code-repair")
     """Folder of the run folders; a finished seed found there is not run again."""
-    extra: tuple[str, ...] = ()
-    """Further arguments of train_ppo.py."""
 
 
-def main(args: Args) -> None:
+def main(args: Args, extra: list[str]) -> None:
     """Run every seed, then print one row per seed, split and decoding."""
-    records = {seed: run(seed, args.out / f"seed-{seed}", args.extra) for seed in args.seeds}
+    variant = "-".join([*extra, "seed"]).replace("/", "_").lstrip("-")
+    records = {seed: run(seed, args.out / f"{variant}-{seed}", extra) for seed in args.seeds}
     print(f"\n{os.cpu_count()} cores, command: python {' '.join(sys.argv)}\n")
     print(
         "| seed | split | problems | decoding | warmed up | after PPO | gain | KL, nats per answer | minutes in all |"
@@ -48,10 +50,11 @@ def main(args: Args) -> None:
                 print(row(seed, split, decoding, record))
 
 
-def run(seed: int, folder: Path, extra: tuple[str, ...]) -> dict[str, Any]:
+def run(seed: int, folder: Path, extra: list[str]) -> dict[str, Any]:
     """One training run as a subprocess; returns its record, with the wall-clock minutes of the whole process."""
     record, minutes = folder / "record.json", folder / "minutes.json"
-    if not record.exists():
+    if not minutes.exists():
+        shutil.rmtree(folder, ignore_errors=True)  # what an interrupted run left
         started = time.perf_counter()
         command = [
             sys.executable,
@@ -86,4 +89,4 @@ def rate(value: float, n: int) -> str:
 
 
 if __name__ == "__main__":
-    main(tyro.cli(Args))
+    main(*tyro.cli(Args, return_unknown_args=True))

@@ -31,11 +31,11 @@ TINY_PPO = PPOConfig(
 def code_repair(args: Callable[..., Any]) -> Any:
     """A 0.9M-parameter decoder that learns to repair functions on two CPU cores in under ten minutes.
 
-    The core families only, since the whole of them takes longer to learn. Sampling at temperature 0.5 keeps the slips of
-    a half-trained model from drowning the choices that matter; evaluation samples at the same temperature.
+    The core families only, since the whole of them takes longer to learn. Sampling at temperature 0.5 keeps the slips
+    of a half-trained model from drowning the choices that matter; evaluation samples at the same temperature.
     """
     return args(
-        env_options={"families": "core"},
+        env_options=("families", "core"),
         total_tokens=180_000,
         max_length=320,
         max_new_tokens=48,
@@ -53,6 +53,11 @@ def transform(args: Callable[..., Any]) -> Any:
         sft=SFTConfig(steps=600, batch_size=32),
         ppo=TINY_PPO,
     )
+
+
+def other(args: Callable[..., Any]) -> Any:
+    """Any other task with the tiny model: a starting point, nothing tuned."""
+    return args(max_length=512, total_tokens=100_000, sft=SFTConfig(steps=1000, batch_size=32), ppo=TINY_PPO)
 
 
 def pretrained(args: Callable[..., Any]) -> Any:
@@ -88,6 +93,7 @@ def smoke(args: Callable[..., Any]) -> Any:
 PRESETS: dict[str, Callable[..., Any]] = {
     "code-repair": code_repair,
     "transform": transform,
+    "other": other,
     "pretrained": pretrained,
     "smoke": smoke,
 }
@@ -97,7 +103,7 @@ def preset_name(argv: list[str]) -> str:
     """The preset asked for, or the one that fits the environment and model on the command line."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("--preset", default="auto")
-    parser.add_argument("--env", default="")
+    parser.add_argument("--env", default="llm_envs/CodeRepair-v0")
     parser.add_argument("--model", default="tiny")
     known, _ = parser.parse_known_args(argv)
     if known.preset != "auto":
@@ -106,4 +112,4 @@ def preset_name(argv: list[str]) -> str:
         return known.preset
     if known.model != "tiny":
         return "pretrained"
-    return "transform" if "Transform" in known.env else "code-repair"
+    return {"Transform-v0": "transform", "CodeRepair-v0": "code-repair"}.get(known.env.split("/")[-1], "other")

@@ -4,7 +4,7 @@
     python examples/train_ppo.py --env llm_envs/Transform-v0
     python examples/train_ppo.py --model path/to/model.gguf --device cuda --dtype bfloat16
 
-Read `main` first: it is the whole experiment in order.
+Read `main` first: it is the whole experiment in order. `build` is everything that can be refused.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import sys
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 import time
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import Any, Literal
@@ -36,6 +37,7 @@ from agents.ppo import PPO, PPOConfig
 from agents.ppo.agent import Batch
 from agents.report import Progress, acceptance_record, result_table
 from agents.run import RunFolder
+from agents.scoring import LogprobMismatchError
 from agents.sft import SFTConfig, sft
 from presets import PRESETS, preset_name
 
@@ -46,10 +48,14 @@ class Args:
 
     env: str = "llm_envs/CodeRepair-v0"
     """Registered id of a token-level environment."""
+    env_options: tuple[str, ...] = ()
+    """Further keyword arguments of the environment, as name value pairs; replaces the preset's."""
+    split: str = "train"
+    """Split to train on; the task's other splits are held out."""
     model: str = "tiny"
     """`tiny` (built and warmed up here), a name on the hub, a folder, or a .gguf file."""
     preset: str = "auto"
-    """Starting values of all settings below; see examples/presets.py."""
+    """Starting values of all other settings; see examples/presets.py."""
     verifier: str | None = None
     """Judge of the answers: a name or module:Class; the task's own when not given."""
     sandbox: Literal["auto", "process"] = "auto"
@@ -61,7 +67,7 @@ class Args:
     out: Path | None = None
     """Run folder; runs/NAME-TIME when not given."""
     seed: int = 0
-    """Seeds everything."""
+    """Seeds weights, demonstrations, problems, sampling and minibatches."""
     rows: int = 256
     """Answers per PPO iteration."""
     total_tokens: int = 250_000
@@ -74,76 +80,113 @@ class Args:
     """Longest prompt and answer together, tokens."""
     max_new_tokens: int | None = None
     """Longest answer, tokens; the task's own when not given."""
-    env_options: dict[str, str] = field(default_factory=dict)
-    """Further keyword arguments of the environment, as name value pairs."""
     tiny: TinyConfig = field(default_factory=TinyConfig)
     sft: SFTConfig = field(default_factory=SFTConfig)
     ppo: PPOConfig = field(default_factory=PPOConfig)
 
     def __post_init__(self) -> None:
-        for name in ("rows", "total_tokens", "problems", "eval_problems"):
+        for name in ("rows", "total_tokens", "problems", "eval_problems", "max_length"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.seed < 0:
+            raise ValueError(f"seed must be 0 or more, got {self.seed}")
+        if len(self.env_options) % 2:
+            raise ValueError(f"env_options must be pairs of a name and a value, got {' '.join(self.env_options)!r}")
+
+
+@dataclass
+class Parts:
+    """What an experiment is made of."""
+
+    task: Any
+    model: Any
+    tokenizer: Any
+    env: Any
+    held_out: dict[str, Any]
 
 
 def main(args: Args) -> None:
     """Build, warm up, evaluate, train, evaluate again, record."""
-    device = pick_device(args.device)
-    console = Console() if sys.stdout.isatty() else Console(width=120)
-    if not console.is_terminal:
-        transformers_logging.disable_progress_bar()
-    run = RunFolder(args.out or Path("runs") / time.strftime(f"{args.env.split('/')[-1]}-%Y%m%d-%H%M%S"))
-    pretrained = None if args.model == "tiny" else load_pretrained(args.model)
-    tokenizer = pretrained[1] if pretrained else None
-    env = make_env(args, "train", tokenizer)
-    task = env.unwrapped.envs[0].unwrapped.task  # the text-level environment of a row knows its task
+    args = replace(args, ppo=replace(args.ppo, seed=args.seed), sft=replace(args.sft, seed=args.seed))
     started = time.perf_counter()
-    if pretrained:
-        model = pretrained[0]
-    else:
-        examples = list(task.problems("train")[: args.problems])
-        tokenizer = train_tokenizer((f"{e.prompt}{e.gold}" for e in examples[:3000]), args.tiny.vocab_size)
-        model = build_tiny(tokenizer, args.tiny, args.seed)
-        env = make_env(args, "train", tokenizer)
-    model.to(device)
-    held_out = {split: make_env(args, split, tokenizer) for split in task.splits if split != "train"}
-    for vector_env in (env, *held_out.values()):
-        check_prompts(vector_env)
+    run = RunFolder(args.out or Path("runs") / time.strftime(f"{args.env.split('/')[-1]}-%Y%m%d-%H%M%S"))
+    console = Console() if sys.stdout.isatty() else Console(width=120)
+    parts = build(args)
     run.create({"args": args, "command": sys.argv})
-    seconds = {"problems": time.perf_counter() - started}
     progress = Progress(console, run)
-    if not pretrained:
-        seconds["warm-up"] = warm_up(args, model, tokenizer, examples, task, progress)
+    try:
+        train(args, parts, run, progress, started)
+    finally:
+        progress.close()
+        run.close()
+
+
+def train(args: Args, parts: Parts, run: RunFolder, progress: Progress, started: float) -> None:
+    """The experiment itself, from the warm-up to the table."""
+    autocast = torch.bfloat16 if args.dtype == "bfloat16" else None
+    seconds = {"problems": time.perf_counter() - started}
 
     def on_iteration(agent: PPO, metrics: dict[str, float], batch: Batch) -> None:
         progress.iteration(agent, metrics, args.total_tokens)
-        run.log_samples(batch.rollout, env.unwrapped.decode, agent.iteration)
+        run.log_samples(batch.rollout, parts.env.decode, agent.iteration)
         if args.ppo.checkpoint_every and agent.iteration % args.ppo.checkpoint_every == 0:
-            agent.save(run.checkpoint(f"{agent.iteration:06d}"), tokenizer)
+            agent.save(run.checkpoint(f"{agent.iteration:06d}"), parts.tokenizer)
 
-    autocast = torch.bfloat16 if args.dtype == "bfloat16" else None
-    watched = held_out.get("validation", next(iter(held_out.values()), None))
-    agent = PPO(model, env, args.ppo, eval_env=watched, autocast_dtype=autocast, on_iteration=on_iteration)
-    before = evaluate_all(agent, held_out, args.eval_problems)
-    agent.save(run.checkpoint("warmed-up"), tokenizer)
+    if args.model == "tiny":
+        try:
+            seconds["warm-up"] = warm_up(args, parts, autocast, progress)
+        except KeyboardInterrupt:
+            PPO(parts.model, parts.env, args.ppo).save(run.checkpoint("interrupted"), parts.tokenizer)
+            raise
+    watched = parts.held_out.get("validation", next(iter(parts.held_out.values()), None))
+    agent = PPO(
+        parts.model, parts.env, args.ppo, eval_env=watched, autocast_dtype=autocast, on_iteration=on_iteration
+    )  # fmt: skip
+    before = evaluate_all(agent, parts.held_out, args.eval_problems)
+    agent.save(run.checkpoint("warmed-up"), parts.tokenizer)
     trained = time.perf_counter()
     try:
         agent.learn(args.total_tokens)
     except KeyboardInterrupt:
-        console.print("stopped by Ctrl-C; evaluating and saving what is there")
+        progress.console.print("stopped by Ctrl-C; evaluating and saving what is there")
+    finally:  # also when sampler and trainer disagree: the weights are what a person will want to look at
+        agent.save(run.checkpoint("last"), parts.tokenizer)
     seconds["ppo"] = time.perf_counter() - trained
-    agent.save(run.checkpoint("last"), tokenizer)
-    after = evaluate_all(agent, held_out, args.eval_problems)
-    run.record(acceptance_record(agent, args, task, before, after, progress.history, seconds))
-    run.close()
+    after = evaluate_all(agent, parts.held_out, args.eval_problems)
+    run.record(acceptance_record(agent, args, parts.task, before, after, progress.history, seconds))
     progress.close()
-    console.print(result_table(before, after))
-    console.print(f"{sum(seconds.values()):.0f} s in all; run folder {run.path}")
+    progress.console.print(result_table(before, after))
+    progress.console.print(f"{time.perf_counter() - started:.0f} s in all; run folder {run.path}")
+
+
+def build(args: Args) -> Parts:
+    """Model, tokenizer and environments; every mistake in the arguments is found here, before anything is written."""
+    device = pick_device(args.device)
+    if not sys.stdout.isatty():
+        transformers_logging.disable_progress_bar()
+    tokenizer: Any = None
+    model: Any = None
+    if args.model != "tiny":
+        model, tokenizer = load_pretrained(args.model)
+    task = task_of(make_env(replace(args, rows=1), args.split, tokenizer))
+    if model is None:
+        examples = task.problems(args.split)[: min(args.problems, 3000)]
+        tokenizer = train_tokenizer((f"{prompt_text(e)}{e.gold}" for e in examples), args.tiny.vocab_size)
+        model = build_tiny(tokenizer, args.tiny, args.max_length, args.seed)
+    context = getattr(model.config, "max_position_embeddings", None)
+    if context and args.max_length > context:
+        raise ValueError(f"max_length is {args.max_length}, but the model's context is {context} tokens: give less")
+    env = make_env(args, args.split, tokenizer)
+    held_out = {split: make_env(args, split, tokenizer) for split in task.splits if split != args.split}
+    for vector_env in (env, *held_out.values()):
+        check_problems(vector_env)
+    return Parts(task, model.to(device), tokenizer, env, held_out)
 
 
 def make_env(args: Args, split: str, tokenizer: Any) -> Any:
     """A vector environment over one split; refuses here when there is no sandbox."""
-    options: dict[str, Any] = {name: int(v) if v.isdigit() else v for name, v in args.env_options.items()}
+    pairs = zip(args.env_options[::2], args.env_options[1::2], strict=True)
+    options: dict[str, Any] = {name: int(value) if value.isdigit() else value for name, value in pairs}
     if getattr(tokenizer, "chat_template", None):
         options.setdefault("message_format", "chat")
     if args.verifier is not None:
@@ -161,31 +204,50 @@ def make_env(args: Args, split: str, tokenizer: Any) -> Any:
             tokenizer=tokenizer,
             max_length=args.max_length,
             **options,
-        )
+        ).unwrapped
     except TypeError as error:  # what any other environment says to these options
         raise ValueError(f"--env expects a token-level environment of llm_envs, got {args.env!r}: {error}") from error
 
 
-def check_prompts(env: Any) -> None:
-    """Show every problem of a split once: a prompt that is too long is found before anything is written."""
-    for start in range(0, env.num_examples, env.num_envs):
-        env.reset(options={"index": [(start + row) % env.num_examples for row in range(env.num_envs)]})
+def task_of(env: Any) -> Any:
+    """The task behind an environment: the text-level environment of a row knows it."""
+    if not isinstance(env, llm_envs.TokenVectorEnv) or not isinstance(env.envs[0].unwrapped, llm_envs.TextEnv):
+        raise ValueError(f"--env expects a token-level environment over a task of llm_envs, got {env!r}")
+    return env.envs[0].unwrapped.task
 
 
-def warm_up(args: Args, model: Any, tokenizer: Any, examples: list, task: Any, progress: Progress) -> float:
+def check_problems(env: Any, limit: int = 10_000) -> None:
+    """Show the problems of a split once and judge one gold answer: a long prompt or a judge that cannot is found."""
+    n = min(env.num_examples, limit)
+    for start in range(0, n, env.num_envs):
+        env.reset(options={"index": [(start + row) % n for row in range(env.num_envs)]})
+    row = env.envs[0]
+    row.reset(options={"index": 0})
+    row.step(task_of(env).problems(row.unwrapped.split)[0].gold)
+
+
+def prompt_text(example: Any) -> str:
+    """A prompt as the plain message format shows it."""
+    prompt = example.prompt
+    return prompt if isinstance(prompt, str) else "\n\n".join(message["content"] for message in prompt)
+
+
+def warm_up(args: Args, parts: Parts, autocast: torch.dtype | None, progress: Progress) -> float:
     """Supervised fine-tuning on the task's own demonstrations; returns seconds."""
-    rng = Random(args.seed)
+    examples: Sequence[Any] = parts.task.problems(args.split)
+    rng, n = Random(args.seed), min(args.problems, len(examples))
     order: list[int] = []
 
     def demonstration(number: int) -> tuple[list[int], list[int]]:
         if not order:
-            order.extend(rng.sample(range(len(examples)), len(examples)))
+            order.extend(rng.sample(range(n), n))
         example = examples[order.pop()]
-        texts = (example.prompt, task.demonstrate(example, rng))
-        prompt, answer = (tokenizer.encode(text, add_special_tokens=False) for text in texts)
-        return prompt, [*answer, tokenizer.eos_token_id]
+        texts = (prompt_text(example), parts.task.demonstrate(example, rng))
+        prompt, answer = (parts.tokenizer.encode(text, add_special_tokens=False) for text in texts)
+        return prompt, [*answer, parts.tokenizer.eos_token_id]
 
-    return sft(Policy(model, value_head=False), demonstration, args.sft, progress.warm_up)
+    policy = Policy(parts.model, value_head=False, autocast_dtype=autocast)
+    return sft(policy, demonstration, args.sft, progress.warm_up)
 
 
 def evaluate_all(agent: PPO, held_out: dict[str, Any], episodes: int) -> dict[str, Evaluation]:
@@ -200,11 +262,19 @@ def pick_device(name: str) -> torch.device:
     return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
 
 
+REFUSALS = (
+    ValueError, ImportError, OSError, gym.error.Error, llm_envs.LLMEnvsError, llm_envs.VerifierError,
+    LogprobMismatchError,
+)  # fmt: skip
+"""What a person can mend; anything else deserves its traceback."""
+
+
 if __name__ == "__main__":
+    sys.path.insert(1, os.getcwd())  # so that `--verifier my_module:MyVerifier` finds a module in the current folder
     name = preset_name(sys.argv[1:])
     try:
         main(tyro.cli(Args, default=PRESETS[name](Args)))
-    except (ValueError, ImportError, OSError, gym.error.Error, llm_envs.VerifierError) as error:
+    except REFUSALS as error:
         raise SystemExit(f"error: {error}") from error
     except KeyboardInterrupt:
         raise SystemExit(130) from None

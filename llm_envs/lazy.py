@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Generic, TypeVar, overload
 
+from llm_envs.error import OptionError
 from verifiers import Example
 
 T = TypeVar("T")
@@ -79,4 +80,4 @@ class LazyStream(Generic[T]):
             if drawn is not None and drawn[0] not in self._seen:
                 self._seen.add(drawn[0])
                 return drawn[1]
-        raise RuntimeError(f"no more distinct problems for {self._name} after {self.built}; ask for a smaller split")
+        raise OptionError(f"no more distinct problems for {self._name} after {self.built}; ask for a smaller split")

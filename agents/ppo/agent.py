@@ -103,6 +103,7 @@ class PPO(Agent):
             eps=config.adam_eps,
             weight_decay=config.weight_decay,
         )
+        self._acting = torch.Generator(self.policy.device).manual_seed(config.seed)  # of `predict` alone
         self.iteration = 0
         self.num_timesteps = 0
         self.num_episodes = 0
@@ -229,10 +230,10 @@ class PPO(Agent):
     def predict(self, prefixes: Sequence[np.ndarray], deterministic: bool = True) -> np.ndarray:
         """The next token of each prefix: (B,) int64."""
         masks = torch.as_tensor(np.asarray(action_masks(self.env)))
-        allowed = masks if masks.ndim == 1 else masks[0]
+        allowed = masks if masks.ndim == 1 or len(masks) == len(prefixes) else masks[0]
         sampling = Sampling(self.config.temperature, greedy=deterministic)
         budgets = np.ones(len(prefixes), dtype=np.int64)
-        turns = self.engine.generate(prefixes, budgets, stop_tokens(self.env), allowed, sampling, None)
+        turns = self.engine.generate(prefixes, budgets, stop_tokens(self.env), allowed, sampling, self._acting)
         return np.array([turn.ids[0] for turn in turns])
 
     def evaluate(self, env: VectorEnv | None = None, episodes: int | None = None) -> Evaluation:
@@ -252,6 +253,7 @@ class PPO(Agent):
             "iteration": self.iteration,
             "num_timesteps": self.num_timesteps,
             "num_episodes": self.num_episodes,
+            "weight_version": self.engine.weight_version,
         }
         save_checkpoint(Path(folder), self.policy, state, self.config, tokenizer)
 
@@ -260,7 +262,7 @@ class PPO(Agent):
         state = load_checkpoint(Path(folder), self.policy)
         self.optimizer.load_state_dict(state["optimizer"])
         self.iteration, self.num_timesteps = state["iteration"], state["num_timesteps"]
-        self.num_episodes = state["num_episodes"]
+        self.num_episodes, self.engine.weight_version = state["num_episodes"], state["weight_version"]
         return self
 
     @property

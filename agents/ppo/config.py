@@ -76,6 +76,11 @@ class PPOConfig:
         for name in (*positive, "temperature"):
             if not getattr(self, name) > 0:
                 raise ValueError(f"{name} must be > 0, got {getattr(self, name)}")
+        for name in ("kl_coef", "entropy_coef", "critic_warmup", "eval_every", "checkpoint_every", "seed"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)}")
+        if not all(0 <= beta < 1 for beta in self.adam_betas):
+            raise ValueError(f"adam_betas must be in [0, 1), got {self.adam_betas}")
         for name in ("gamma", "gae_lambda", "value_trunk_gradient"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} must be in [0, 1], got {getattr(self, name)}")

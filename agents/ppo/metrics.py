@@ -56,6 +56,8 @@ def batch_metrics(batch: Batch, config: PPOConfig) -> dict[str, float]:
         "val/num_eos_tokens": float(reasons.count("stop")),
         "val/length_rate": reasons.count("length") / len(reasons),
         "mismatch/max": comparison.max,
+        "mismatch/row": comparison.row,
+        "mismatch/action": comparison.action,
         "mismatch/p50": comparison.p50,
         "mismatch/p99": comparison.p99,
         "mismatch/max_ratio": comparison.max_ratio,
