@@ -161,6 +161,8 @@ def refusal(monkeypatch, tmp_path, *arguments):
         ((*TRANSFORM, "--env-options", "difficulty", "7"), "1 or 2, not 7"),
         ((*TRANSFORM, "--env-options", "colour", "red"), "unknown option 'colour'"),
         (("--preset", "nope"), "unknown preset 'nope'.*code-repair"),
+        (("--preset", "smoke", "--verifier", "exact_match"), "hidden.*answer"),
+        ((*TRANSFORM, "--split", "nope"), "unknown split .*'nope'"),
     ],
 )
 def test_bad_input_is_refused_in_one_sentence_and_nothing_is_written(monkeypatch, tmp_path, arguments, said):
@@ -174,7 +176,15 @@ def test_cuda_asked_for_and_absent(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "setting", [("--ppo.temperature", "0"), ("--ppo.learning-rate", "-1"), ("--problems", "0"), ("--sandbox", "none")]
+    "setting",
+    [
+        ("--ppo.temperature", "0"),
+        ("--ppo.learning-rate", "-1"),
+        ("--problems", "0"),
+        ("--sandbox", "none"),
+        ("--seed", "-1"),
+        ("--sft.steps", "0"),
+    ],
 )
 def test_impossible_settings_are_refused_before_anything_is_written(monkeypatch, tmp_path, capsys, setting):
     monkeypatch.syspath_prepend(SCRIPT.parent)
