@@ -175,7 +175,9 @@ def build(args: Args) -> Parts:
         model = build_tiny(tokenizer, args.tiny, args.max_length, args.seed)
     context = getattr(model.config, "max_position_embeddings", None)
     if context and args.max_length > context:
-        raise ValueError(f"max_length is {args.max_length}, but the model's context is {context} tokens: give less")
+        raise ValueError(
+            f"max_length is {args.max_length}, but the model's context is {context} tokens: give less with --max-length"
+        )
     env = make_env(args, args.split, tokenizer)
     held_out = {split: make_env(args, split, tokenizer) for split in task.splits if split != args.split}
     for vector_env in (env, *held_out.values()):

@@ -118,7 +118,18 @@ def test_record_holds_what_an_acceptance_needs(which, request):
 def test_a_checkpoint_folder_is_a_model(code_repair, tmp_path):
     """Its tokenizer has no chat template, so the prompt goes in as plain text; there is no second warm-up."""
     checkpoint, out = code_repair[0] / "checkpoints" / "last", tmp_path / "run"
-    sizes = ("--rows", "4", "--total-tokens", "40", "--eval-problems", "4", "--max-new-tokens", "16")
+    sizes = (
+        "--rows",
+        "4",
+        "--total-tokens",
+        "40",
+        "--eval-problems",
+        "4",
+        "--max-new-tokens",
+        "16",
+        "--max-length",
+        "256",
+    )
     process = run_script("--model", str(checkpoint), *sizes, "--out", str(out))
     assert process.returncode == 0, process.stderr
     assert "warm-up" not in process.stdout

@@ -45,9 +45,9 @@ def batch_metrics(batch: Batch, config: PPOConfig) -> dict[str, float]:
         "ppo/val/var_explained": explained_variance(batch.values, batch.returns, mask),
         "ppo/val/value_mean": float(masked_mean(batch.values, mask)),
         "ppo/returns/mean": float(returns.mean()),
-        "ppo/returns/var": float(returns.var(correction=0)),
+        "ppo/returns/var": _variance(returns),
         "ppo/advantages/mean": float(advantages.mean()),
-        "ppo/advantages/std": float(advantages.std(correction=0)),
+        "ppo/advantages/std": _variance(advantages) ** 0.5,
         "ppo/advantages/min": _minimum(advantages),
         "ppo/advantages/max": _maximum(advantages),
         "tokens/responses_len_mean": float(lengths.mean()),
@@ -73,6 +73,10 @@ def reward_components(infos: Sequence[dict[str, Any]]) -> dict[str, float]:
         for name, value in info.get("verdict", {}).get("components", {}).items():
             parts.setdefault(name, []).append(value)
     return {f"components/{name}": sum(values) / len(values) for name, values in parts.items()}
+
+
+def _variance(x: Tensor) -> float:
+    return float(x.var(correction=0)) if len(x) else float("nan")
 
 
 def _minimum(x: Tensor) -> float:

@@ -93,7 +93,7 @@ def test_scores_kl_and_lengths_of_a_batch_by_hand():
     assert metrics["tokens/responses_len_mean"] == 3.0
     assert metrics["tokens/sampled"] == 12
     assert metrics["val/num_eos_tokens"] == 3
-    assert metrics["val/truncation_rate"] == 0.25
+    assert metrics["val/length_rate"] == 0.25
     assert metrics["ppo/advantages/mean"] == pytest.approx(0.0, abs=1e-6)
     assert metrics["ppo/advantages/std"] == pytest.approx(1.0, abs=1e-4)
 
