@@ -36,7 +36,7 @@ def code_repair(args: Callable[..., Any]) -> Any:
     """
     return args(
         env_options=("families", "core"),
-        total_tokens=180_000,
+        total_tokens=170_000,
         max_length=320,
         max_new_tokens=48,
         sft=SFTConfig(steps=2100, batch_size=32),

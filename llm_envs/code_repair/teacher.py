@@ -8,7 +8,7 @@ gives the probabilities of three labels:
 * `other`: another mutation of a buggy line, proven not to repair the function.
 
 For most kinds `copy` is the most frequent, so a model that has learnt the teacher solves few problems greedily and more
-by sampling: room for reinforcement learning to show what it adds. For two kinds `right` is the most frequent, so greedy
+by sampling: room for reinforcement learning to show what it adds. For one kind `right` is the most frequent, so greedy
 decoding starts above zero. With two bugs the row with the smaller `right` counts. Where no other mutation exists,
 `other` falls back to `copy`; the label returned is what was done.
 """
@@ -25,10 +25,9 @@ from llm_envs.code_repair.repairs import passes
 from verifiers import Example
 
 LABELS = ("right", "copy", "other")
-_USUAL = (0.45, 0.51, 0.04)
+_USUAL = (0.43, 0.53, 0.04)
 TEACHER: dict[str, tuple[float, float, float]] = {
     **dict.fromkeys(KINDS, _USUAL),
-    "comparison": (0.6, 0.36, 0.04),
     "negated_condition": (0.6, 0.36, 0.04),
 }
 
