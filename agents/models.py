@@ -100,6 +100,11 @@ def load_pretrained(model: str, dtype: torch.dtype = torch.float32) -> tuple[Any
         raise ValueError(
             f"could not load model {model!r} (tiny, a hub name, a folder or a .gguf file): {reason}"
         ) from error
+    if "gguf_file" in extra:
+        # The weights have been dequantised on loading; the mark that stays behind would only forbid saving them.
+        loaded.hf_quantizer = None
+        if hasattr(loaded.config, "quantization_config"):
+            del loaded.config.quantization_config
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     return loaded, tokenizer
