@@ -94,7 +94,7 @@ def load_pretrained(model: str, dtype: torch.dtype = torch.float32) -> tuple[Any
             source, extra = str(path.parent), {"gguf_file": path.name}
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, **extra)
-        loaded = AutoModelForCausalLM.from_pretrained(source, dtype=dtype, **extra)
+        loaded: Any = AutoModelForCausalLM.from_pretrained(source, dtype=dtype, **extra)
     except Exception as error:  # a damaged file raises whatever its reader raises; it is the caller's file all the same
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__)
         raise ValueError(
