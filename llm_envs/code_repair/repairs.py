@@ -71,7 +71,7 @@ _CORE_NAMES = (
     "common_divisor top_k"
 )
 CORE = frozenset(_CORE_NAMES.split())
-"""Training families with short programs that a million-parameter policy was measured to learn within minutes."""
+"""Training families kept for the tiny policy: chosen by its pass rates on `validation`, see benchmarks/README.md."""
 FAMILY_CHOICES = ("core", "all")
 
 
