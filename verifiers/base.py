@@ -61,8 +61,9 @@ class Verdict:
         kind: passed, wrong, exception, timeout, died, syntax_error, bad_source, load, unserialisable, too_large, ...
         components: named parts of the score, floats.
         feedback: text a person or a policy can read; never contains hidden tests.
-        seconds: wall-clock time of the judging; kept out of comparison and of `as_info`, since two equal episodes
+        seconds: wall-clock time of the judging, waiting for a worker included; kept out of comparison and of `as_info`, since two equal episodes
             must have equal infos.
+        forgeable: whether the answer ran in the process that decided, so that a hostile one can have passed itself.
     """
 
     score: float
@@ -71,6 +72,7 @@ class Verdict:
     components: Mapping[str, float] = field(default_factory=dict)
     feedback: str = ""
     seconds: float = field(default=0.0, compare=False)
+    forgeable: bool = False
 
     def __post_init__(self) -> None:
         if not math.isfinite(self.score):
@@ -84,6 +86,7 @@ class Verdict:
             "kind": self.kind,
             "components": {name: float(value) for name, value in self.components.items()},
             "feedback": self.feedback,
+            "forgeable": bool(self.forgeable),
         }
 
 
@@ -94,9 +97,33 @@ class Verifier(ABC):
     def verify(self, example: Example, answer: Answer) -> Verdict:
         """Judge one answer; raises `VerifierError` if the judge itself is broken."""
 
+    def validate(self, example: Example) -> None:  # noqa: B027 - a judge may have nothing to check
+        """Check `example.hidden` before anything is judged; raises `VerifierError` that names the example and field."""
+
     def verify_batch(self, pairs: Sequence[tuple[Example, Answer]]) -> list[Verdict]:
         """Judge several answers, in order; judges with a pool or a device override this to work in parallel."""
         return [self.verify(example, answer) for example, answer in pairs]
+
+    def configuration(self) -> Mapping[str, Any]:
+        """Every option of this instance that can change a verdict, as JSON values; part of the fingerprint.
+
+        A class with an `__init__` of its own must define it, so that two settings never pass for one judge.
+        """
+        return {}
+
+    def fingerprint(self) -> str:
+        """Names this judge for a cache that outlives it: class, configuration and a hash of the source.
+
+        Equal fingerprints mean equal verdicts, as far as the class and the modules of its base classes decide them. A
+        change in another module, a data file or a global is not seen: put a version of it into `configuration`.
+
+        Raises:
+            VerifierError: the class takes options and does not declare them, or has no source file to hash.
+        """
+        # Imported here: the module knows this class.
+        from verifiers.fingerprint import describe
+
+        return describe(self)
 
     def close(self) -> None:  # noqa: B027 - most judges hold nothing
         """Free workers and devices; may be called twice."""

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from verifiers import Answer, Example, FunctionTests, Limits, Verdict
+from verifiers import Answer, Example, FunctionTests, Limits, PytestFiles, Verdict
 
 ADD = Example(
     id="add",
@@ -35,3 +35,22 @@ def verifier() -> FunctionTests:
 def judge(verifier: FunctionTests) -> Judge:
     """Source of `add` -> verdict."""
     return lambda source: verifier.verify(ADD, Answer(source))
+
+
+@pytest.fixture(scope="session")
+def proxy() -> Iterator[PytestFiles]:
+    verifier = PytestFiles(limits=Limits(cpu_s=1))
+    yield verifier
+    verifier.close()
+
+
+@pytest.fixture(scope="session")
+def inside() -> Iterator[PytestFiles]:
+    verifier = PytestFiles(limits=Limits(cpu_s=1), mode="in_process")
+    yield verifier
+    verifier.close()
+
+
+@pytest.fixture(params=["proxy", "in_process"])
+def either(request: pytest.FixtureRequest, proxy: PytestFiles, inside: PytestFiles) -> PytestFiles:
+    return {"proxy": proxy, "in_process": inside}[request.param]

@@ -1,7 +1,7 @@
 # ruff: noqa: E501 - programs read better on one line
 """Programs that report what a submission can see and do; the value they return is the result of the probe.
 
-As a script, prints all results as JSON: `python containment_probes.py` (used to repeat the probes as another user).
+As a script, prints all results as JSON: `python containment_probes.py RUNG` (used to repeat the probes as another user).
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import json
 import sys
 from typing import Any
 
-from verifiers.limits import Limits
-from verifiers.sandbox import shared_pool
+from verifiers.sandbox.limits import Limits
+from verifiers.sandbox.pool import shared_pool
 
 LIMITS = Limits(cpu_s=1, memory_mb=128, processes=8, file_mb=4, files=100)
 
@@ -74,17 +74,17 @@ PROBES: dict[str, str] = {
 }
 
 
-def run_probe(name: str) -> Any:
+def run_probe(name: str, sandbox: str = "auto") -> Any:
     """The probe's value, or the kind of its failure."""
     body = "".join(f"    {line}\n" for line in PROBES[name].splitlines())
 
     def job(execution):
         loaded = execution.load(f"import os\ndef probe():\n{body}", "probe")
-        reply = execution.call([]) if loaded.kind == "loaded" else loaded
+        reply = execution.ask("call", "probe") if loaded.kind == "loaded" else loaded
         return reply.value if reply.kind == "value" else f"{reply.kind}: {reply.value}"
 
-    return shared_pool(LIMITS, workers=1).run(job)
+    return shared_pool(LIMITS, sandbox, workers=1).run(job)
 
 
 if __name__ == "__main__":
-    json.dump({name: run_probe(name) for name in PROBES}, sys.stdout)
+    json.dump({name: run_probe(name, sys.argv[1]) for name in PROBES}, sys.stdout)

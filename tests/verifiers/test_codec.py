@@ -1,37 +1,15 @@
 from __future__ import annotations
 
-import math
 import time
 from collections import Counter, OrderedDict, namedtuple
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_values import has_nan, values
 
-from verifiers.codec import MAX_DEPTH, MAX_INT_BITS, BadFrame, TooLarge, Unserialisable, decode, encode, same_value
-
-text = st.text(st.characters(exclude_categories=[]))  # lone surrogates included
-scalars = st.none() | st.booleans() | st.integers() | st.floats() | text | st.binary()
-keys = st.recursive(scalars, lambda inner: st.tuples(inner, inner) | st.frozensets(inner, max_size=3), max_leaves=4)
-values = st.recursive(
-    scalars,
-    lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.lists(inner, max_size=4).map(tuple)
-        | st.sets(keys, max_size=4)
-        | st.frozensets(keys, max_size=4)
-        | st.dictionaries(keys, inner, max_size=4)
-    ),
-    max_leaves=12,
-)
-
-
-def has_nan(value: object) -> bool:
-    if isinstance(value, dict):
-        return any(map(has_nan, value)) or any(map(has_nan, value.values()))
-    if isinstance(value, list | tuple | set | frozenset):
-        return any(map(has_nan, value))
-    return isinstance(value, float) and math.isnan(value)
+from verifiers.code.compare import same_value
+from verifiers.sandbox.codec import MAX_DEPTH, MAX_INT_BITS, BadFrame, TooLarge, Unserialisable, decode, encode
 
 
 @given(values)
@@ -124,38 +102,3 @@ def test_colliding_keys_cannot_keep_the_host_busy():
     assert time.process_time() - began < 2.0
     grid = {(x, y) for x in range(-20, 20) for y in range(-20, 20)}  # hash(-1) == hash(-2)
     assert decode(encode(grid)) == grid
-
-
-@pytest.mark.parametrize(
-    ("got", "expected"),
-    [(1, True), (True, 1), (1.0, 1), (0, False), ("1", 1), (b"a", "a"), ([1], (1,)), ({1}, frozenset({1})), (None, 0)]
-    + [({1}, {True}), ({1: "a"}, {True: "a"}), ({1.0: "a"}, {1: "a"}), ({(1, 2)}, {(1.0, 2)}), ([1, 2], [1]), ({}, [])]
-    + [
-        (math.nan, math.nan),
-        ([math.nan], [math.nan]),
-        ({math.nan}, {math.nan}),
-        ({"a": 1}, {"b": 1}),
-        (math.inf, 1e308),
-    ]
-    + [(EqualToAll(1), 1), (-math.inf, math.inf), ({frozenset({1})}, {frozenset({True})})],
-)
-def test_values_that_differ(got, expected):
-    assert not same_value(got, expected)
-    assert not same_value(got, expected, tolerance=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("got", "expected"),
-    [({2, 1}, {1, 2}), ({"b": 1, "a": [2]}, {"a": [2], "b": 1}), (0.0, -0.0), (math.inf, math.inf), ((), ())],
-)
-def test_values_that_are_the_same(got, expected):
-    assert same_value(got, expected)
-
-
-def test_tolerance_is_absolute_below_one_and_relative_above():
-    assert same_value(1e-7, 0.0, tolerance=1e-6)
-    assert same_value(1e6 + 0.5, 1e6, tolerance=1e-6)
-    assert not same_value(1e6 + 2.0, 1e6, tolerance=1e-6)
-    assert same_value([{"a": (1.0 + 1e-9,)}], [{"a": (1.0,)}], tolerance=1e-6)
-    assert not same_value(1.0 + 1e-9, 1.0)
-    assert not same_value(2, 1, tolerance=5.0), "tolerance is for floats"

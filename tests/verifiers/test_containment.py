@@ -1,10 +1,8 @@
 from __future__ import annotations
 
+import functools
 import json
 import os
-import shutil
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -12,35 +10,20 @@ from typing import Any
 import pytest
 from conftest import ADD, CORRECT
 from containment_probes import LIMITS, PROBES, run_probe
+from other_users import NOBODY, run_python
 
 from verifiers import Answer, FunctionTests, Limits
-from verifiers.bubblewrap import find_bubblewrap
+from verifiers.sandbox.rungs import AUTO
 
-NOBODY = 65534
-REPOSITORY = Path(__file__).parents[2]
+PROBES_SCRIPT = str(Path(__file__).with_name("containment_probes.py"))
 
 
-def as_nobody(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    """Run a Python script as an ordinary user; skips where no interpreter is readable for one."""
+@functools.cache
+def ordinary_results(rung: str) -> dict[str, Any]:
+    """What the probes say when an ordinary user runs the judge."""
     if os.geteuid() != 0:
         pytest.skip("the other tests run as an ordinary user already")
-    paths = os.pathsep.join([str(REPOSITORY), str(Path(find_bubblewrap()).parents[2])])
-    for python in filter(None, [sys.executable, shutil.which("python3.11", path="/usr/bin"), "/usr/bin/python3"]):
-        command = [python, "-B", *arguments]
-        settings: dict[str, Any] = {"user": NOBODY, "group": NOBODY, "extra_groups": [], "cwd": "/"}
-        settings["env"] = {"PYTHONPATH": paths}
-        try:
-            check = subprocess.run([python, "-B", "-c", "import verifiers"], capture_output=True, **settings)
-        except PermissionError:
-            continue
-        if check.returncode == 0:
-            return subprocess.run(command, capture_output=True, text=True, timeout=60, **settings, **options)
-    pytest.skip("no interpreter and checkout that an ordinary user can read")
-
-
-@pytest.fixture(scope="module")
-def ordinary_results() -> dict[str, Any]:
-    done = as_nobody(str(Path(__file__).with_name("containment_probes.py")))
+    done = run_python(PROBES_SCRIPT, rung, user=NOBODY)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -48,8 +31,10 @@ def ordinary_results() -> dict[str, Any]:
 EXPECTED = {
     "processes": lambda seen: seen == [1],
     "descriptors": lambda seen: seen == [0, 1, 2, 3, 4],
-    "environment": lambda seen: set(seen) <= {"HOME", "PATH", "PYTHONHASHSEED", "PWD", "LC_CTYPE"},
-    "top_folders": lambda seen: set(seen) <= {"bin", "dev", "judge", "lib", "lib64", "nix", "proc", "py", "tmp", "usr"},
+    "environment": lambda seen: set(seen) <= {"HOME", "PATH", "PYTHONHASHSEED", "PWD", "LC_CTYPE", "LD_LIBRARY_PATH"},
+    "top_folders": lambda seen: (
+        set(seen) <= {"bin", "dev", "judge", "lib", "lib64", "nix", "packages", "proc", "py", "tmp", "usr"}
+    ),
     "scratch": lambda seen: seen == ["/tmp"],
     "capabilities": lambda seen: [int(line, 16) for line in seen] == [0, 0, 0, 0, 0, 1],
     "network": lambda seen: seen == ["lo"],
@@ -68,15 +53,35 @@ EXPECTED = {
 }
 
 
+@pytest.mark.parametrize("rung", AUTO)
 @pytest.mark.parametrize("name", EXPECTED)
-def test_submission_sees_and_can_do_little(name: str):
-    result = run_probe(name)
+def test_submission_sees_and_can_do_little(name: str, rung: str):
+    result = run_probe(name, rung)
     assert EXPECTED[name](result), result
 
 
+@pytest.mark.parametrize("rung", AUTO)
 @pytest.mark.parametrize("name", EXPECTED)
-def test_containment_is_the_same_for_an_ordinary_user(ordinary_results: dict[str, Any], name: str):
-    assert EXPECTED[name](ordinary_results[name]), ordinary_results[name]
+def test_containment_is_the_same_for_an_ordinary_user(name: str, rung: str):
+    assert EXPECTED[name](ordinary_results(rung)[name]), ordinary_results(rung)[name]
+
+
+STILL_TRUE_UNDER_RLIMITS = (
+    *("descriptors", "capabilities", "new_namespaces", "mount", "sysctl", "forks", "threads", "memory"),
+    *("largest_file", "opened"),
+)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the rung rlimits needs root")
+def test_what_rlimits_contain():
+    done = run_python(PROBES_SCRIPT, "rlimits", user=0)
+    assert done.returncode == 0, done.stderr
+    results = json.loads(done.stdout)
+    assert results["kernel_uid"][-1] > 100_000
+    wrong = {name: results[name] for name in STILL_TRUE_UNDER_RLIMITS if not EXPECTED[name](results[name])}
+    assert not wrong
+    assert set(results["writable"]) <= {"/tmp", "/dev/shm"}
+    assert set(results["signals"]) == {0, -1}  # its own processes; the zygote and others refuse
 
 
 def test_every_probe_has_an_expectation():
@@ -84,8 +89,9 @@ def test_every_probe_has_an_expectation():
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user has no other user to become")
-def test_under_root_the_submission_is_not_root():
-    *outside, inside = run_probe("kernel_uid")
+@pytest.mark.parametrize("rung", AUTO)
+def test_under_root_the_submission_is_not_root(rung: str):
+    *outside, inside = run_probe("kernel_uid", rung)
     assert inside != 0
     assert NOBODY in outside
 
@@ -110,13 +116,14 @@ def test_descriptors_of_the_trainer_stay_out_even_with_high_numbers():
             os.close(fd)
 
 
-def test_memory_of_all_processes_together_is_capped():
+@pytest.mark.parametrize("rung", AUTO)
+def test_memory_of_all_processes_together_is_capped(rung: str):
     source = (
         "import os, time\ndef add(a, b):\n    for _ in range(6):\n        if os.fork() == 0:\n"
         "            x = bytearray(b'x') * (100 << 20)\n            time.sleep(1000)\n    time.sleep(1000)"
     )
     began = time.monotonic()
-    verdict = FunctionTests(LIMITS, workers=1).verify(ADD, Answer(source))
+    verdict = FunctionTests(LIMITS, rung, workers=1).verify(ADD, Answer(source))
     assert verdict.kind == "memory"
     assert time.monotonic() - began < LIMITS.wall_s
 

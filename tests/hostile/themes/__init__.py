@@ -1,0 +1,1 @@
+"""The programs, one file per theme."""

@@ -1,0 +1,1 @@
+"""Judges that run the answer: by calling it, as a program, or under pytest."""
