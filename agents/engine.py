@@ -5,7 +5,7 @@ Legend: B rows, S tokens of the longest prefix, V vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -15,6 +15,9 @@ from transformers import DynamicCache
 
 from agents.policy import Policy
 from agents.sampling import Sampling, draw, log_distribution
+
+TurnMask = Callable[[Sequence[Sequence[int]]], np.ndarray]
+"""What n turns have written so far -> bool (n, V), the tokens that may come next."""
 
 
 class Turn(NamedTuple):
@@ -26,6 +29,8 @@ class Turn(NamedTuple):
     """(n,) float32 log-prob of each token under the distribution that drew it."""
     stop_reason: str
     """`stop` (a stop token was drawn) or `length` (the budget ran out)."""
+    allowed: np.ndarray | None = None
+    """(n, V) bool tokens that each could be drawn from; None when all of a turn had the mask the engine was given."""
 
 
 class Engine(Protocol):
@@ -38,7 +43,7 @@ class Engine(Protocol):
         prefixes: Sequence[np.ndarray],
         budgets: np.ndarray,
         stop_token_ids: frozenset[int],
-        allowed: Tensor,
+        allowed: Tensor | TurnMask,
         sampling: Sampling,
         generator: torch.Generator | None,
     ) -> list[Turn]:
@@ -68,7 +73,7 @@ class TorchEngine:
         prefixes: Sequence[np.ndarray],
         budgets: np.ndarray,
         stop_token_ids: frozenset[int],
-        allowed: Tensor,
+        allowed: Tensor | TurnMask,
         sampling: Sampling,
         generator: torch.Generator | None,
     ) -> list[Turn]:
@@ -78,33 +83,36 @@ class TorchEngine:
             prefixes: B arrays of token ids, each at least one token long.
             budgets: (B,) most tokens each row may write, >= 1.
             stop_token_ids: tokens that end a turn.
-            allowed: (V,) or (B, V) bool, tokens that may be drawn.
+            allowed: (V,) or (B, V) bool, tokens that may be drawn; or a function that is asked before every token.
             sampling: how.
             generator: source of randomness; None when greedy.
         """
         turns: list[Turn] = []
         for start in range(0, len(prefixes), self.max_rows):
             rows = slice(start, start + self.max_rows)
-            chunk_allowed = allowed if allowed.ndim == 1 else allowed[rows]
+            chunk_allowed = allowed[rows] if isinstance(allowed, Tensor) and allowed.ndim == 2 else allowed
             turns += self._generate(prefixes[rows], budgets[rows], stop_token_ids, chunk_allowed, sampling, generator)
         return turns
 
     def _generate(self, prefixes, budgets, stop_token_ids, allowed, sampling, generator) -> list[Turn]:
         device = self.policy.device
         tokens, attention = left_pad(prefixes, device)
-        allowed = allowed.to(device).expand(len(prefixes), -1)
+        masks = _Masks(allowed, len(prefixes), device)
         budget = torch.as_tensor(budgets, device=device)
         stops = torch.tensor(sorted(stop_token_ids), device=device)
         rows = torch.arange(len(prefixes), device=device)  # original index of each row in the cache
         alive = torch.ones_like(rows, dtype=torch.bool)  # rows that have not stopped; the others are not recorded
         position_ids = (attention.cumsum(1) - 1).clamp(min=0)
         cache = DynamicCache(config=self.policy.model.config)
-        steps: list[tuple[Tensor, Tensor, Tensor]] = []  # (rows, token, log-prob) of every step
+        steps: list[Step] = []
         for step in range(int(budget.max())):
             logits = self._next_logits(tokens, attention, position_ids, cache)
-            log_probs = log_distribution(logits, sampling, allowed[rows])
+            mask = masks.next(rows)
+            log_probs = log_distribution(logits, sampling, mask)
             token = draw(log_probs, sampling, generator)
-            steps.append((rows[alive], token[alive], log_probs.gather(1, token[:, None]).squeeze(1)[alive]))
+            drawn = log_probs.gather(1, token[:, None]).squeeze(1)
+            steps.append(Step(rows[alive], token[alive], drawn[alive], mask[alive] if masks.vary else None))
+            masks.written(steps[-1])
             alive = alive & ~torch.isin(token, stops) & (budget[rows] > step + 1)
             n_alive = int(alive.sum())
             if n_alive == 0:
@@ -127,6 +135,37 @@ class TorchEngine:
         return output.logits[:, -1]
 
 
+class Step(NamedTuple):
+    """What one forward pass added to the rows that were alive."""
+
+    rows: Tensor
+    tokens: Tensor
+    logprobs: Tensor
+    allowed: Tensor | None
+
+
+class _Masks:
+    """Which tokens each row may draw next: the same throughout, or asked for what it has written."""
+
+    def __init__(self, allowed: Tensor | TurnMask, n: int, device: torch.device) -> None:
+        self.vary = not isinstance(allowed, Tensor)
+        self._ask, self._device = allowed, device
+        self._turns: list[list[int]] = [[] for _ in range(n)]
+        self._fixed = allowed.to(device).expand(n, -1) if isinstance(allowed, Tensor) else None
+
+    def next(self, rows: Tensor) -> Tensor:
+        """(len(rows), V) bool."""
+        if self._fixed is not None:
+            return self._fixed[rows]
+        return torch.from_numpy(self._ask([self._turns[row] for row in rows.tolist()])).to(self._device)  # type: ignore[operator]
+
+    def written(self, step: Step) -> None:
+        """Note what was drawn."""
+        if self.vary:
+            for row, token in zip(step.rows.tolist(), step.tokens.tolist(), strict=True):
+                self._turns[row].append(token)
+
+
 def left_pad(prefixes: Sequence[np.ndarray], device: torch.device) -> tuple[Tensor, Tensor]:
     """(B, S) token ids and (B, S) attention mask (int64), the last token of every prefix in the last column."""
     width = max(len(prefix) for prefix in prefixes)
@@ -138,19 +177,23 @@ def left_pad(prefixes: Sequence[np.ndarray], device: torch.device) -> tuple[Tens
     return torch.from_numpy(tokens).to(device), torch.from_numpy(attention).to(device)
 
 
-def collect_turns(steps: list[tuple[Tensor, Tensor, Tensor]], n: int, stop_token_ids: frozenset[int]) -> list[Turn]:
-    """Per-step (rows, tokens, log-probs) -> one `Turn` per row."""
+def collect_turns(steps: list[Step], n: int, stop_token_ids: frozenset[int]) -> list[Turn]:
+    """What every step added -> one `Turn` per row."""
     ids: list[list[int]] = [[] for _ in range(n)]
     logprobs: list[list[float]] = [[] for _ in range(n)]
-    for rows, tokens, values in steps:
+    allowed: list[list[np.ndarray]] = [[] for _ in range(n)]
+    for rows, tokens, values, masks in steps:
         for row, token, value in zip(rows.tolist(), tokens.tolist(), values.tolist(), strict=True):
             ids[row].append(token)
             logprobs[row].append(value)
+        for row, mask in zip(rows.tolist(), masks.cpu().numpy() if masks is not None else (), strict=False):
+            allowed[row].append(mask)
     return [
         Turn(
             np.array(row_ids, dtype=np.int64),
             np.array(row_logprobs, dtype=np.float32),
             "stop" if row_ids[-1] in stop_token_ids else "length",
+            np.stack(row_allowed) if row_allowed else None,
         )
-        for row_ids, row_logprobs in zip(ids, logprobs, strict=True)
+        for row_ids, row_logprobs, row_allowed in zip(ids, logprobs, allowed, strict=True)
     ]

@@ -55,6 +55,12 @@ def action_masks(env: VectorEnv) -> np.ndarray:
     return np.ones(vocabulary_size(env), dtype=bool)
 
 
+def next_token_mask(env: VectorEnv) -> Any:
+    """A function from what n turns have written to bool (n, V); None when `action_masks` holds for whole turns."""
+    function = attribute(env, "next_token_mask") if has_whole_turns(env) else None
+    return function if function is not None and function([[]]) is not None else None
+
+
 def prefixes(observation: dict[str, np.ndarray]) -> Iterator[tuple[int, np.ndarray]]:
     """(row, token prefix) of each row of a batched observation."""
     for i, (tokens, length) in enumerate(zip(observation["tokens"], observation["length"], strict=True)):

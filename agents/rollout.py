@@ -23,6 +23,7 @@ from agents.engine import Engine, Turn
 from agents.environment import (
     action_masks,
     has_whole_turns,
+    next_token_mask,
     prefixes,
     remaining,
     row_info,
@@ -105,7 +106,7 @@ class _Row:
         self.positions += range(start, start + len(turn.ids))
         self.logprobs += turn.logprobs.tolist()
         self.rewards += [0.0] * (len(turn.ids) - 1) + [float(reward)]
-        self.allowed += [allowed] * len(turn.ids)
+        self.allowed += [allowed] * len(turn.ids) if turn.allowed is None else list(turn.allowed)
         self.tokens = prefix.tolist()
 
 
@@ -133,7 +134,7 @@ def collect(
     observation, infos = env.reset(seed=seed, options=options)
     rows = [_Row(list(map(int, prefix)), len(prefix), info=row_info(infos, i)) for i, prefix in prefixes(observation)]
     player = _WholeTurns(env) if has_whole_turns(env) else _TokenByToken(env)
-    stops = stop_tokens(env)
+    stops, turn_mask = stop_tokens(env), next_token_mask(env)
     seconds = {"generation": 0.0, "verification": 0.0}
     active = list(range(len(rows)))
     while active:
@@ -142,7 +143,7 @@ def collect(
         budgets = np.minimum(remaining(observation, active), player.longest_turn)
         turns = engine.generate(
             [np.asarray(rows[i].tokens) for i in active],
-            budgets, stops, torch.from_numpy(masks[active].copy()), sampling, generator,
+            budgets, stops, turn_mask or torch.from_numpy(masks[active].copy()), sampling, generator,
         )  # fmt: skip
         seconds["generation"] += time.perf_counter() - started
         started = time.perf_counter()

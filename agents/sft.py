@@ -17,8 +17,8 @@ from torch.nn.functional import cross_entropy
 
 from agents.policy import Policy
 
-Demonstration = tuple[list[int], list[int]]
-"""(prompt token ids, answer token ids with the stop token)."""
+Demonstration = list[tuple[list[int], bool]]
+"""One episode in segments: (token ids, whether the policy writes them): prompt, answer, and with tools what follows."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class SFTConfig:
     weight_decay: float = 0.01
     """Decoupled weight decay."""
     prompt_weight: float = 0.1
-    """Weight of the prompt's tokens in the loss beside 1 for the answer's: reading teaches, too."""
+    """Weight of what the policy only reads in the loss, beside 1 for what it writes: reading teaches, too."""
     max_grad_norm: float = 1.0
     """Gradient norm is clipped to it."""
     seed: int = 0
@@ -90,7 +90,7 @@ def batches(demonstration: Callable[[int], Demonstration], config: SFTConfig) ->
     for start in range(0, config.steps, pool_steps):
         steps = range(start, min(start + pool_steps, config.steps))
         drawn = [demonstration(n) for n in range(steps[0] * config.batch_size, (steps[-1] + 1) * config.batch_size)]
-        drawn.sort(key=lambda pair: len(pair[0]) + len(pair[1]))
+        drawn.sort(key=length)
         cut = [drawn[i : i + config.batch_size] for i in range(0, len(drawn), config.batch_size)]
         rng.shuffle(cut)
         yield from cut
@@ -115,14 +115,21 @@ def build_optimizers(model: Any, config: SFTConfig) -> list[torch.optim.Optimize
 
 def pad(batch: list[Demonstration], prompt_weight: float) -> tuple[Tensor, Tensor]:
     """(B, S) token ids, right-padded with 0, and (B, S) weight of each token as a target."""
-    width = max(len(prompt) + len(answer) for prompt, answer in batch)
+    width = max(map(length, batch))
     tokens = torch.zeros(len(batch), width, dtype=torch.int64)
     weights = torch.zeros(len(batch), width)
-    for row, (prompt, answer) in enumerate(batch):
-        tokens[row, : len(prompt) + len(answer)] = torch.tensor(prompt + answer)
-        weights[row, : len(prompt)] = prompt_weight
-        weights[row, len(prompt) : len(prompt) + len(answer)] = 1.0
+    for row, segments in enumerate(batch):
+        end = 0
+        for ids, own in segments:
+            start, end = end, end + len(ids)
+            tokens[row, start:end] = torch.tensor(ids)
+            weights[row, start:end] = 1.0 if own else prompt_weight
     return tokens, weights
+
+
+def length(demonstration: Demonstration) -> int:
+    """Tokens of all segments."""
+    return sum(len(ids) for ids, _ in demonstration)
 
 
 def imitation_loss(policy: Policy, tokens: Tensor, weights: Tensor) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from agents.models import TinyConfig
@@ -45,13 +46,18 @@ def code_repair(args: Callable[..., Any]) -> Any:
 
 
 def transform(args: Callable[..., Any]) -> Any:
-    """The same for `Transform-v0`: short prompts and answers, so fewer and cheaper steps."""
+    """The same for `Transform-v0`: one token per character, since letters and digits are moved one by one.
+
+    A few thousand problems would be learnt by heart within minutes, so there are 100,000.
+    """
     return args(
         env="llm_envs/Transform-v0",
-        total_tokens=60_000,
+        total_tokens=300_000,
         max_length=128,
-        sft=SFTConfig(steps=600, batch_size=32),
-        ppo=TINY_PPO,
+        problems=100_000,
+        tiny=TinyConfig(vocab_size=258),
+        sft=SFTConfig(steps=2500, batch_size=32),
+        ppo=replace(TINY_PPO, learning_rate=2e-4),
     )
 
 

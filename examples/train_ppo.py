@@ -58,8 +58,8 @@ class Args:
     """Starting values of all other settings; see examples/presets.py."""
     verifier: str | None = None
     """Judge of the answers: a name or module:Class; the task's own when not given."""
-    sandbox: Literal["auto", "process"] = "auto"
-    """`process` runs untrusted code without a sandbox, on purpose."""
+    sandbox: Literal["auto", "bubblewrap", "namespaces", "rlimits", "process"] = "auto"
+    """What contains untrusted code; `rlimits` (needs root) is weak, and `process` is no sandbox, both on purpose."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where the policy runs."""
     dtype: Literal["float32", "bfloat16"] = "float32"
@@ -168,10 +168,12 @@ def build(args: Args) -> Parts:
     model: Any = None
     if args.model != "tiny":
         model, tokenizer = load_pretrained(args.model)
-    task = task_of(make_env(replace(args, rows=1), args.split, tokenizer))
+    row = make_env(replace(args, rows=1), args.split, tokenizer)
+    task = task_of(row)
     if model is None:
         examples = task.problems(args.split)[: min(args.problems, 3000)]
-        tokenizer = train_tokenizer((f"{prompt_text(e)}{e.gold}" for e in examples), args.tiny.vocab_size)
+        played = (transcript(row, index, task.solution(example)) for index, example in enumerate(examples))
+        tokenizer = train_tokenizer(("".join(text for text, _ in texts) for texts in played), args.tiny.vocab_size)
         model = build_tiny(tokenizer, args.tiny, args.max_length, args.seed)
     context = getattr(model.config, "max_position_embeddings", None)
     if context and args.max_length > context:
@@ -181,7 +183,7 @@ def build(args: Args) -> Parts:
     env = make_env(args, args.split, tokenizer)
     held_out = {split: make_env(args, split, tokenizer) for split in task.splits if split != args.split}
     for vector_env in (env, *held_out.values()):
-        check_problems(vector_env)
+        check_problems(vector_env, must_pass=args.verifier is None)
     return Parts(task, model.to(device), tokenizer, env, held_out)
 
 
@@ -218,14 +220,23 @@ def task_of(env: Any) -> Any:
     return env.envs[0].unwrapped.task
 
 
-def check_problems(env: Any, limit: int = 10_000) -> None:
-    """Show the problems of a split once and judge one gold answer: a long prompt or a judge that cannot is found."""
-    n = min(env.num_examples, limit)
+def check_problems(env: Any, must_pass: bool, shown: int = 10_000, judged: int = 32) -> None:
+    """Find what would stop a run halfway: prompts that do not fit, a judge that does not work, and (`must_pass`: by the
+    task's own judge) tests that the known solution fails."""
+    n, task, row = min(env.num_examples, shown), task_of(env), env.envs[0]
     for start in range(0, n, env.num_envs):
         env.reset(options={"index": [(start + row) % n for row in range(env.num_envs)]})
-    row = env.envs[0]
-    row.reset(options={"index": 0})
-    row.step(task_of(env).problems(row.unwrapped.split)[0].gold)
+    examples = task.problems(row.unwrapped.split)
+    for index in range(min(n, judged)):
+        row.reset(options={"index": index})
+        for message in task.solution(examples[index]):
+            *_, terminated, _, info = row.step(message)
+        if must_pass and message and not (terminated and info["verdict"]["passed"]):
+            verdict = info.get("verdict", {"kind": "no verdict", "feedback": "the episode goes on"})
+            raise ValueError(
+                f"example {examples[index].id!r}: its own solution should pass, but gets {verdict['kind']!r} "
+                f"({verdict['feedback']})"
+            )
 
 
 def prompt_text(example: Any) -> str:
@@ -240,16 +251,30 @@ def warm_up(args: Args, parts: Parts, autocast: torch.dtype | None, progress: Pr
     rng, n = Random(args.seed), min(args.problems, len(examples))
     order: list[int] = []
 
-    def demonstration(number: int) -> tuple[list[int], list[int]]:
+    def demonstration(number: int) -> list[tuple[list[int], bool]]:
         if not order:
             order.extend(rng.sample(range(n), n))
-        example = examples[order.pop()]
-        texts = (prompt_text(example), parts.task.demonstrate(example, rng))
-        prompt, answer = (parts.tokenizer.encode(text, add_special_tokens=False) for text in texts)
-        return prompt, [*answer, parts.tokenizer.eos_token_id]
+        index = order.pop()
+        messages = parts.task.demonstrate(examples[index], rng)
+        segments = []
+        for text, own in transcript(parts.env, index, [messages] if isinstance(messages, str) else messages):
+            ids = parts.tokenizer.encode(text, add_special_tokens=False)
+            segments.append(([*ids, parts.tokenizer.eos_token_id] if own else ids, own))
+        return segments
 
     policy = Policy(parts.model, value_head=False, autocast_dtype=autocast)
     return sft(policy, demonstration, args.sft, progress.warm_up)
+
+
+def transcript(env: Any, index: int, messages: Sequence[str]) -> list[tuple[str, bool]]:
+    """An episode in which the policy writes these messages: (text, whether the policy writes it), the end left out."""
+    row = env.envs[0]
+    texts = [(prompt_text(task_of(env).problems(row.unwrapped.split)[index]), False)]
+    if len(messages) > 1:
+        row.reset(options={"index": index})
+    for message in messages[:-1]:
+        texts += [(str(message), True), (row.step(message)[0], False)]
+    return [*texts, (str(messages[-1]), True)]
 
 
 def evaluate_all(agent: PPO, held_out: dict[str, Any], episodes: int) -> dict[str, Evaluation]:

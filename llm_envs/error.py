@@ -25,7 +25,11 @@ class TokenError(LLMEnvsError, ValueError):
 
 
 class ProblemFileError(LLMEnvsError, ValueError):
-    """A file of problems is malformed; the message names the line and the field."""
+    """Problems are malformed; the message names where they come from (file and line) and the field."""
+
+
+class RecordingError(LLMEnvsError, ValueError):
+    """A recording of episodes is malformed; the message names the line."""
 
 
 def unknown(what: str, name: object, known: Iterable[str]) -> str:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from gymnasium.spaces import Text
+from gymnasium.vector.utils import create_shared_memory
+
+from llm_envs.error import OptionError
 
 MAX_CHARACTERS = 1_000_000
 """Default length limit of a message: a bound must be named, and this one is far above any prompt or answer."""
@@ -57,3 +60,12 @@ class UnicodeText(Text):
 
     def __repr__(self) -> str:
         return f"UnicodeText({self.max_length})"
+
+
+@create_shared_memory.register(UnicodeText)
+def _refuse_shared_memory(space: UnicodeText, n: int = 1, ctx: Any = None) -> Any:
+    """Gymnasium would reserve four bytes per possible character and hand out strings of zeros as observations."""
+    raise OptionError(
+        "AsyncVectorEnv cannot keep messages in shared memory, got an observation space "
+        f"{space}; give shared_memory=False (gymnasium.make_vec: vector_kwargs={{'shared_memory': False}})"
+    )

@@ -39,9 +39,15 @@ class Task:
         verifier: name for `verifiers.get_verifier`, or a `Verifier` object.
         verifier_options: keyword arguments for a verifier given by name.
         extract: (example, message) -> Answer; raises `AnswerFormatError` when the message holds none.
+        solution: example -> the messages that must score 1; the gold answer unless given.
         wrong: example -> a message that must not pass (for code repair, one that leaves the bug untouched).
-        demonstrate: (example, rng) -> a message for a supervised warm-up to imitate; the gold answer unless given.
+        demonstrate: (example, rng) -> a message for a supervised warm-up to imitate, or several for a task with tools;
+            the gold answer unless given.
         max_new_tokens: tokens the policy may write in one episode, stop token included.
+        tools: example -> the session whose tools the policy may call, see `tools.ToolSession`; None for a task of one
+            message, whose answer `extract` cuts out.
+        tool_format: how a call is written: `json`, `lines` or a `tool_format.ToolFormat`.
+        max_turns: messages the policy may write in one episode, with tools.
         judge_unfinished: whether an answer cut off by the budget is judged (True) or scores 0 unasked (False).
         source: the reference and options `load_task` built it from; a pickled task is rebuilt from them.
     """
@@ -52,9 +58,13 @@ class Task:
     verifier: str | Verifier = "exact_match"
     verifier_options: Mapping[str, Any] = field(default_factory=dict)
     extract: Callable[[Example, str], Answer] = whole_message
+    solution: Callable[[Example], Sequence[str]] = lambda example: [example.gold]
     wrong: Callable[[Example], str] = empty_message
-    demonstrate: Callable[[Example, Random], str] = lambda example, rng: example.gold
+    demonstrate: Callable[[Example, Random], str | Sequence[str]] = lambda example, rng: example.gold
     max_new_tokens: int = 256
+    tools: Callable[[Example], Any] | None = None
+    tool_format: Any = "json"
+    max_turns: int = 16
     judge_unfinished: bool = True
     source: tuple[str, dict[str, Any]] | None = field(default=None, compare=False, repr=False)
 

@@ -12,6 +12,7 @@ import gymnasium as gym
 
 from llm_envs.error import EpisodeError, OptionError, unknown
 from llm_envs.judges import ExtraVerifiers, build_extra_verifiers, build_verifier
+from llm_envs.render import RENDER_MODES, Block, Renderer
 from llm_envs.share import SharedSpecMixin, share, unshare
 from llm_envs.spaces import UnicodeText
 from llm_envs.task import AnswerFormatError, Task
@@ -72,7 +73,7 @@ class TextEnv(SharedSpecMixin, gym.Env[str, str]):
     `reset(options={"index": i})` takes the i-th example of the split instead of drawing one.
     """
 
-    metadata = {"render_modes": ["ansi"], "render_fps": 4}
+    metadata = {"render_modes": list(RENDER_MODES), "render_fps": 4}
 
     def __init__(
         self,
@@ -93,7 +94,7 @@ class TextEnv(SharedSpecMixin, gym.Env[str, str]):
             verifier_options: keyword arguments for a verifier given by name.
             extra_verifiers: names or objects (a list, or a dict of named ones) that judge beside it, into `info` only.
             on_verifier_error: `"raise"` the error of a broken judge, or end the episode `"unscored"`.
-            render_mode: `"ansi"` for the conversation as text.
+            render_mode: see `llm_envs.render`.
         """
         if split not in task.splits:
             raise OptionError(unknown(f"split of task {task.name!r}", split, task.splits))
@@ -103,11 +104,13 @@ class TextEnv(SharedSpecMixin, gym.Env[str, str]):
         self.split = split
         self.on_verifier_error = on_verifier_error
         self.render_mode = render_mode
+        self._renderer = Renderer(render_mode)
         self.observation_space = UnicodeText()
         self.action_space = UnicodeText()
         self._judge_specs = share((verifier, dict(verifier_options or {}), extra_verifiers))
         self._example: Example | None = None
         self._messages: list[dict[str, str]] = []
+        self._outcome = ""
         self._ended = False
         self._build()
 
@@ -126,6 +129,18 @@ class TextEnv(SharedSpecMixin, gym.Env[str, str]):
         return len(self._examples)
 
     @property
+    def example(self) -> Example:
+        """The example of this episode; for scripted agents and tests, which may know the answer."""
+        if self._example is None:
+            raise EpisodeError(f"{type(self).__name__} has no example before reset; call reset first")
+        return self._example
+
+    @property
+    def tool_schemas(self) -> list[dict[str, Any]] | None:
+        """JSON schemas of the tools of this episode; None for a task without tools."""
+        return None
+
+    @property
     def messages(self) -> list[dict[str, str]]:
         """The conversation so far as chat messages; a copy."""
         return [dict(message) for message in self._messages]
@@ -138,51 +153,75 @@ class TextEnv(SharedSpecMixin, gym.Env[str, str]):
         self._messages = (
             [{"role": "user", "content": prompt}] if isinstance(prompt, str) else [dict(message) for message in prompt]
         )
-        self._ended = False
+        self._outcome, self._ended = "", False
+        self._renderer.begin(self.blocks)
         return self._messages[-1]["content"], self._identity(self._example)
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Take the policy's message to the verifier."""
+        example, stop_reason = self._take(action)
+        return self._finish(example, self._answer(example, action, stop_reason), stop_reason)
+
+    def _take(self, action: str) -> tuple[Example, StopReason]:
+        """Note a message of the policy's; returns the example it is about and why it ends."""
         if self._example is None or self._ended:
             when = "before reset" if self._example is None else "after the episode ended"
-            raise EpisodeError(f"TextEnv.step called {when}; call reset first")
-        stop_reason: StopReason = getattr(action, "stop_reason", "stop")
+            raise EpisodeError(f"{type(self).__name__}.step called {when}; call reset first")
         self._messages.append({"role": "assistant", "content": str(action)})
+        return self._example, getattr(action, "stop_reason", "stop")
+
+    def _finish(
+        self, example: Example, answer: Answer | Verdict, stop_reason: StopReason
+    ) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """Have the answer judged and end the episode."""
         self._ended = True
         info = {
-            **self._identity(self._example),
+            **self._identity(example),
             "stop_reason": stop_reason,
-            "metadata": copy.deepcopy(dict(self._example.metadata)),
+            "metadata": copy.deepcopy(dict(example.metadata)),
         }
-        answer = self._answer(self._example, action, stop_reason)
         if self.extra_verifiers:
-            info["extra_verdicts"] = self._extra_verdicts(self._example, answer)
+            info["extra_verdicts"] = self._extra_verdicts(example, answer)
         try:
-            verdict = self._judge(self.verifier, self._example, answer)
+            verdict = self._judge(self.verifier, example, answer)
         except VerifierError as error:
             if self.on_verifier_error == "raise":
                 raise
+            self._outcome = f"unscored ({stop_reason}): {error}"
+            self._renderer.go_on(self.blocks)
             return "", 0.0, False, True, {**info, "unscored": True, "verifier_error": str(error)}
         info["verdict"] = verdict.as_info()
+        self._outcome = f"{verdict.kind} ({stop_reason}): score {verdict.score:g}\n{verdict.feedback}".rstrip()
+        self._renderer.go_on(self.blocks)
         return "", float(verdict.score), True, False, info
 
-    def render(self) -> str | None:
-        """The conversation so far, one block per message."""
-        if self.render_mode != "ansi":
-            return None
-        return "\n\n".join(f"[{message['role']}]\n{message['content']}" for message in self._messages)
+    def render(self) -> Any:
+        """The episode so far; see `llm_envs.render`."""
+        return self._renderer.render(self.blocks())
+
+    def blocks(self) -> list[Block]:
+        """What rendering shows: one block per message, and at the end the verdict."""
+        blocks = [Block(message["role"], message["content"]) for message in self._messages]
+        return [*blocks, Block("verdict", self._outcome)] if self._outcome else blocks
 
     def _answer(self, example: Example, message: str, stop_reason: StopReason) -> Answer | Verdict:
         """The answer in the message, or the verdict when there is nothing to judge."""
-        if stop_reason == "invalid_action":
-            return Verdict(0.0, False, "invalid_action", feedback="the policy chose a token that is not allowed")
-        if stop_reason == "length" and not self.task.judge_unfinished:
-            return Verdict(0.0, False, "unfinished", feedback="the budget ran out before the answer was finished")
+        refused = self._refused(stop_reason)
+        if refused is not None:
+            return refused
         try:
             answer = self.task.extract(example, str(message))
         except AnswerFormatError as error:
             return Verdict(0.0, False, "bad_format", feedback=str(error))
         return answer if answer.transcript else replace(answer, transcript=self.messages)
+
+    def _refused(self, stop_reason: StopReason) -> Verdict | None:
+        """The verdict on a message that no verifier is asked about."""
+        if stop_reason == "invalid_action":
+            return Verdict(0.0, False, "invalid_action", feedback="the policy chose a token that is not allowed")
+        if stop_reason == "length" and not self.task.judge_unfinished:
+            return Verdict(0.0, False, "unfinished", feedback="the budget ran out before the answer was finished")
+        return None
 
     def _judge(self, verifier: Verifier, example: Example, answer: Answer | Verdict) -> Verdict:
         return answer if isinstance(answer, Verdict) else verifier.verify(example, answer)

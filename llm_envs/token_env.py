@@ -9,9 +9,11 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from llm_envs.constraints import Constraint
 from llm_envs.error import EpisodeError
+from llm_envs.render import RENDER_MODES, Block, Renderer
 from llm_envs.share import SharedSpecMixin
-from llm_envs.token_format import FormatView, MessageFormat, Observation, TokenFormat, play_message
+from llm_envs.token_format import FormatView, MessageFormat, Observation, TokenFormat, blocks, play_message
 
 
 class TokenEnv(FormatView, SharedSpecMixin, gym.Env[Observation, np.int64]):
@@ -23,8 +25,9 @@ class TokenEnv(FormatView, SharedSpecMixin, gym.Env[Observation, np.int64]):
     never encoded again. Should the text level go on, its new observation is appended to the prefix.
 
     ## Action space
-    `Discrete(V)`, V = `len(tokenizer)`. A masked token (padding, unless it is also a stop token) ends the episode with
-    score 0; one out of range is an error.
+    `Discrete(V)`, V = `len(tokenizer)`. A masked token ends the episode with score 0; one out of range is an error.
+    Masked are padding (unless it is also a stop token) and what `allowed_tokens`, `min_new_tokens` and `constraint`
+    leave out. Should they leave nothing, a stop token is allowed.
 
     ## Observation space
     | key | space | meaning |
@@ -39,7 +42,8 @@ class TokenEnv(FormatView, SharedSpecMixin, gym.Env[Observation, np.int64]):
     ## Episode end
     `terminated` with `info["stop_reason"]` `"stop"` (a stop token), `"length"` (the budget is used up: what was written
     is judged, unless the task says that unfinished answers do not count) or `"invalid_action"`. `truncated` only from
-    outside. The rest of `info` is the text level's.
+    outside. The rest of `info` is the text level's, and at the end of every turn `reencoding_differs`: whether encoding
+    the decoded turn would have given other ids. It changes nothing; ids are never encoded again.
 
     ## Arguments
     `reset(options=...)` is handed to the text level.
@@ -49,7 +53,7 @@ class TokenEnv(FormatView, SharedSpecMixin, gym.Env[Observation, np.int64]):
     `next_token_mask(prefixes)`, `decode(ids)`.
     """
 
-    metadata = {"render_modes": ["ansi"], "render_fps": 4}
+    metadata = {"render_modes": list(RENDER_MODES), "render_fps": 4}
 
     def __init__(
         self,
@@ -60,6 +64,9 @@ class TokenEnv(FormatView, SharedSpecMixin, gym.Env[Observation, np.int64]):
         message_format: MessageFormat = "plain",
         stop_token_ids: Sequence[int] | None = None,
         strict: bool = False,
+        allowed_tokens: Sequence[int] | None = None,
+        min_new_tokens: int = 0,
+        constraint: str | Constraint | None = None,
         render_mode: str | None = None,
     ) -> None:
         """Create the environment.
@@ -72,13 +79,20 @@ class TokenEnv(FormatView, SharedSpecMixin, gym.Env[Observation, np.int64]):
             message_format: `"plain"` encodes the text of the prompt as it is, `"chat"` uses the chat template.
             stop_token_ids: ids that end a turn; None means the end-of-sequence token.
             strict: raise on a masked token instead of ending the episode.
-            render_mode: `"ansi"` for the decoded prefix.
+            allowed_tokens: ids the policy may write, beside the stop tokens; None for all.
+            min_new_tokens: tokens in a turn before a stop token is allowed.
+            constraint: what a turn must look like: `"regex:..."`, `"json_schema:..."` or a `Constraint`.
+            render_mode: see `llm_envs.render`.
         """
         self.env = env
-        self.format = TokenFormat(env, tokenizer, max_new_tokens, max_length, message_format, stop_token_ids, strict)
+        self.format = TokenFormat(
+            env, tokenizer, max_new_tokens, max_length, message_format, stop_token_ids, strict,
+            allowed_tokens, min_new_tokens, constraint,
+        )  # fmt: skip
         self.action_space = self.format.action_space
         self.observation_space = self.format.observation_space
         self.render_mode = render_mode
+        self._renderer = Renderer(render_mode)
         self._tokens = np.full(self.max_length, self.pad_token_id, dtype=np.int64)
         self._length = 0
         self._budget = 0
@@ -87,7 +101,7 @@ class TokenEnv(FormatView, SharedSpecMixin, gym.Env[Observation, np.int64]):
 
     def action_masks(self) -> np.ndarray:
         """Which tokens the policy may choose now, bool (V,)."""
-        return self.format.mask.copy()
+        return self.format.masks.allowed(0, self._turn()).copy()
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -101,6 +115,7 @@ class TokenEnv(FormatView, SharedSpecMixin, gym.Env[Observation, np.int64]):
         self._append(prompt)
         self._budget = self.format.max_new_tokens
         self._ended = False
+        self._renderer.begin(self._blocks)
         return self._observation(), info
 
     def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
@@ -108,24 +123,29 @@ class TokenEnv(FormatView, SharedSpecMixin, gym.Env[Observation, np.int64]):
         if self._ended:
             raise EpisodeError("TokenEnv.step called before reset or after the episode ended; call reset first")
         token = operator.index(action)
-        self.format.check(token)
+        self.format.check_range(token)
+        masks = self.format.masks
+        allowed = masks.vocabulary[token] if masks.fixed else masks.allowed(0, self._turn())[token]
+        if not allowed:
+            self.format.refuse_if_strict(token)
         self._tokens[self._length] = token
         self._length += 1
         self._budget -= 1
-        stop_reason = self.format.stop_reason(token, self._remaining())
+        stop_reason = self.format.stop_reason(token, allowed, self._remaining())
         if stop_reason is None:
             return self._observation(), 0.0, False, False, {}
         self._ended = True  # stays so if the verifier raises
-        message = self.format.message(self.env, self._tokens[self._turn_start : self._length], stop_reason)
-        result = play_message(self.env, message)
-        end = self.format.finish_turn(self.env, message, result, self._length, self._remaining())
+        turn = self.format.turn(self.env, self._tokens[self._turn_start : self._length], stop_reason)
+        result = play_message(self.env, turn.message)
+        end = self.format.finish_turn(self.env, turn, result, self._tokens[: self._length], self._remaining())
         self._append(end.inserted)
         self._ended = end.terminated or end.truncated
+        self._renderer.go_on(self._blocks)
         return self._observation(), end.reward, end.terminated, end.truncated, end.info
 
-    def render(self) -> str | None:
-        """The decoded prefix."""
-        return self.decode(self._tokens[: self._length].tolist()) if self.render_mode == "ansi" else None
+    def render(self) -> Any:
+        """The episode so far; see `llm_envs.render`."""
+        return self._renderer.render(self._blocks())
 
     def close(self) -> None:
         """Close the text level."""
@@ -136,6 +156,14 @@ class TokenEnv(FormatView, SharedSpecMixin, gym.Env[Observation, np.int64]):
         self._tokens[self._length : self._length + len(ids)] = ids
         self._length += len(ids)
         self._turn_start = self._length
+
+    def _turn(self) -> np.ndarray:
+        """What the policy wrote since its turn began; nothing once the episode has ended."""
+        return self._tokens[self._turn_start : self._turn_start if self._ended else self._length]
+
+    def _blocks(self) -> list[Block]:
+        prefix, turn = self._tokens[: self._length], self._tokens[self._turn_start : self._length]
+        return blocks(self.env, self.decode(prefix.tolist()), self.decode(turn.tolist()))
 
     def _remaining(self) -> int:
         return min(self._budget, self.max_length - self._length)

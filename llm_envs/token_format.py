@@ -13,7 +13,10 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete
 
+from llm_envs.constraints import Constraint, as_constraint
 from llm_envs.error import OptionError, TokenError, unknown
+from llm_envs.masks import TurnMasks
+from llm_envs.render import Block
 from llm_envs.text_env import Message, StopReason, TextEnv, conversation, text_spaces
 from llm_envs.tokenizer import as_tokenizer
 
@@ -25,7 +28,15 @@ _FOREIGN_NEW_TOKENS = 256
 _NO_TOKENS = np.empty(0, dtype=np.int64)
 
 
-@dataclass
+@dataclass(frozen=True)
+class Turn:
+    """A finished turn as text, and whether that text would have been encoded to other ids."""
+
+    message: Message
+    reencoding_differs: bool
+
+
+@dataclass(frozen=True)
 class TurnEnd:
     """What the end of a turn did to the episode; `inserted` are the tokens the environment appends to the prefix."""
 
@@ -51,6 +62,9 @@ class TokenFormat:
         message_format: MessageFormat = "plain",
         stop_token_ids: Sequence[int] | None = None,
         strict: bool = False,
+        allowed_tokens: Sequence[int] | None = None,
+        min_new_tokens: int = 0,
+        constraint: str | Constraint | None = None,
     ) -> None:
         if not text_spaces(env):
             raise OptionError(
@@ -66,6 +80,7 @@ class TokenFormat:
         self.num_examples = _num_examples(env)
         self.max_new_tokens = positive("max_new_tokens", _budget(env) if max_new_tokens is None else max_new_tokens)
         self._set_special_tokens(stop_token_ids)
+        self._set_masks(allowed_tokens, min_new_tokens, constraint)
         self.action_space = Discrete(self.vocab_size)
         space: Any = Dict(  # which Gymnasium types as a space of dictionaries of spaces
             tokens=Box(0, self.vocab_size - 1, (self.max_length,), np.int64),
@@ -81,23 +96,38 @@ class TokenFormat:
             if self.eos_token_id is None:
                 raise OptionError("the tokenizer has no end-of-sequence token; give stop_token_ids=[...]")
             stop_token_ids = [self.eos_token_id]
-        self.stop_token_ids = tuple(int(token) for token in stop_token_ids)
-        if not self.stop_token_ids or not all(0 <= token < self.vocab_size for token in self.stop_token_ids):
-            raise OptionError(
-                f"stop_token_ids must be ids from 0 to {self.vocab_size - 1}, at least one, got {self.stop_token_ids}"
-            )
+        self.stop_token_ids = self._ids("stop_token_ids", stop_token_ids)
         pad = self.tokenizer.pad_token_id
         self.pad_token_id = self.stop_token_ids[0] if pad is None else pad
-        self.mask = np.ones(self.vocab_size, dtype=np.bool_)  # (V,) which tokens the policy may choose
-        self.mask[self.pad_token_id] = self.pad_token_id in (self.eos_token_id, *self.stop_token_ids)
-        self.closing = ~self.mask  # (V,) which tokens end a turn, rightly or not
-        self.closing[list(self.stop_token_ids)] = True
+
+    def _set_masks(
+        self, allowed_tokens: Sequence[int] | None, min_new_tokens: int, constraint: str | Constraint | None
+    ) -> None:
+        vocabulary = np.full(self.vocab_size, allowed_tokens is None)
+        if allowed_tokens is not None:
+            vocabulary[list(self._ids("allowed_tokens", allowed_tokens))] = True
+        vocabulary[self.pad_token_id] &= self.pad_token_id == self.eos_token_id
+        vocabulary[list(self.stop_token_ids)] = True
+        if min_new_tokens != 0 and positive("min_new_tokens", min_new_tokens) >= self.max_new_tokens:
+            raise OptionError(
+                f"min_new_tokens must be less than max_new_tokens={self.max_new_tokens}, got {min_new_tokens}"
+            )
+        self.masks = TurnMasks(
+            self.tokenizer, self.stop_token_ids, vocabulary, int(min_new_tokens), as_constraint(constraint)
+        )
+
+    def _ids(self, name: str, ids: Sequence[int]) -> tuple[int, ...]:
+        """The value of an option that lists tokens."""
+        listed = tuple(int(token) for token in ids)
+        if not listed or not all(0 <= token < self.vocab_size for token in listed):
+            raise OptionError(f"{name} must be ids from 0 to {self.vocab_size - 1}, at least one, got {listed}")
+        return listed
 
     def prompt_ids(self, env: gym.Env[Any, Any], observation: str) -> np.ndarray:
         """Ids of the prompt of the episode that `env` has just begun; it must leave room for the whole budget."""
         messages = conversation(env, observation)
         if self.message_format == "chat":
-            ids = self.tokenizer.chat(messages)
+            ids = self.tokenizer.chat(messages, tools=tool_schemas(env))
         else:
             ids = self.tokenizer.encode("\n\n".join(message["content"] for message in messages))
         if len(ids) + self.max_new_tokens > self.max_length:
@@ -109,57 +139,68 @@ class TokenFormat:
             raise OptionError("the prompt is empty, so the policy has nothing to start from")
         return np.array(ids, dtype=np.int64)
 
-    def check(self, token: int) -> None:
-        """Raise for a token that is no action, and under `strict` for one that is masked."""
+    def check_range(self, token: int) -> None:
+        """Raise for a token that is no action."""
         if not 0 <= token < self.vocab_size:
             raise TokenError(f"token {token} is out of range: the tokenizer has ids from 0 to {self.vocab_size - 1}")
-        if self.strict and not self.mask[token]:
+
+    def refuse_if_strict(self, token: int) -> None:
+        """Raise under `strict` for a token that is masked."""
+        if self.strict:
             raise TokenError(f"token {token} is masked (see action_masks) and strict=True")
 
-    def stop_reason(self, token: int, remaining: int) -> StopReason | None:
+    def stop_reason(self, token: int, allowed: bool, remaining: int) -> StopReason | None:
         """Why the turn ends with this token, or None when it goes on; `remaining` is what is left after it."""
-        if self.closing[token]:
-            return "stop" if self.mask[token] else "invalid_action"
+        if not allowed:
+            return "invalid_action"
+        if self.masks.stops[token]:
+            return "stop"
         return "length" if remaining == 0 else None
 
-    def message(self, env: gym.Env[Any, Any], written: np.ndarray, stop_reason: StopReason) -> Message:
+    def turn(self, env: gym.Env[Any, Any], written: np.ndarray, stop_reason: StopReason) -> Turn:
         """Decode a finished turn, its stop or masked token left out."""
-        kept = written if stop_reason == "length" else written[:-1]
-        message = Message(self.tokenizer.decode(kept.tolist()), stop_reason)
+        kept = (written if stop_reason == "length" else written[:-1]).tolist()
+        message = Message(self.tokenizer.decode(kept), stop_reason)
+        differs = list(self.tokenizer.encode(message)) != kept
         if env.action_space.contains(message):
-            return message
+            return Turn(message, differs)
         if self.strict:
             raise TokenError(f"the message {str(message)!r} is outside {env.action_space} and strict=True")
-        return Message(message, "invalid_action")
+        return Turn(Message(message, "invalid_action"), differs)
 
     def finish_turn(
-        self, env: gym.Env[Any, Any], message: Message, result: TextStep, length: int, remaining: int
+        self, env: gym.Env[Any, Any], turn: Turn, result: TextStep, prefix: np.ndarray, remaining: int
     ) -> TurnEnd:
         """Turn the text-level step into what the token level returns.
 
         Args:
             env: the text-level environment.
-            message: the turn as it was handed to the environment.
+            turn: the turn, whose message was handed to the environment.
             result: what `play_message` returned for it.
-            length: tokens in the prefix.
+            prefix: all tokens up to the turn's last.
             remaining: tokens the policy may still write in this episode.
         """
         observation, reward, terminated, truncated, info = result
         info, inserted = dict(info), _NO_TOKENS
-        reason = message.stop_reason
+        reason = turn.message.stop_reason
         if not (terminated or truncated):
-            ids = self._later_turn_ids(observation)
-            if remaining == 0 or length + len(ids) >= self.max_length:
-                terminated, reason = True, "length"
-            else:
+            ids = self._later_turn_ids(env, observation, int(prefix[-1]))
+            if remaining > 0 and len(prefix) + len(ids) < self.max_length:
                 inserted = np.array(ids, dtype=np.int64)
+            elif isinstance(env.unwrapped, TextEnv):  # what the policy has done so far is judged
+                _, reward, terminated, truncated, info = env.step(Message("", "length"))
+            else:
+                terminated, reason = True, "length"
+        info["reencoding_differs"] = turn.reencoding_differs
         if terminated or truncated:
             info.setdefault("stop_reason", reason)
         return TurnEnd(float(reward), bool(terminated), bool(truncated), info, inserted)
 
-    def _later_turn_ids(self, observation: str) -> list[int]:
+    def _later_turn_ids(self, env: gym.Env[Any, Any], observation: str, last_token: int) -> list[int]:
+        """Ids of what the environment says in the middle of an episode, up to where the policy writes again."""
         if self.message_format == "chat":
-            raise OptionError("message_format='chat' supports episodes of one turn; use message_format='plain'")
+            role = "user" if tool_schemas(env) is None else "tool"
+            return self.tokenizer.chat_later({"role": role, "content": observation}, last_token)
         return self.tokenizer.encode(observation)
 
 
@@ -193,9 +234,17 @@ class FormatView:
         """How many examples `options={"index": i}` can choose from; None when the text level does not say."""
         return self.format.num_examples
 
-    def next_token_mask(self, prefixes: Any) -> None:
-        """Masks for engines that write whole turns, by prefix; None, since they do not depend on it."""
-        return
+    def next_token_mask(self, prefixes: Sequence[Any]) -> np.ndarray | None:
+        """Masks for engines that write whole turns; None when `action_masks` holds for every token of a turn.
+
+        Args:
+            prefixes: n integer arrays, what each has written in its turn so far, without a stop token; faster for those
+                that keep their place from call to call.
+
+        Returns:
+            bool (n, V).
+        """
+        return None if self.format.masks.fixed else self.format.masks.batch(prefixes)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Text of token ids, special tokens skipped."""
@@ -210,6 +259,23 @@ def play_message(env: gym.Env[Any, Any], message: Message) -> TextStep:
     if message.stop_reason == "invalid_action" and not isinstance(env.unwrapped, TextEnv):
         return "", 0.0, True, False, {}
     return env.step(message)
+
+
+def blocks(env: gym.Env[Any, Any], prefix: str, turn: str) -> list[Block]:
+    """What rendering shows of a token-level episode: the conversation, and the turn that is being written.
+
+    An environment of someone else's has no conversation that we could read; its prefix is shown as it is.
+    """
+    if not isinstance(env.unwrapped, TextEnv):
+        return [Block("text", prefix)]
+    shown = env.unwrapped.blocks()
+    unfinished = turn and shown and shown[-1].role not in ("assistant", "verdict")
+    return [*shown, Block("assistant", turn)] if unfinished else shown
+
+
+def tool_schemas(env: gym.Env[Any, Any]) -> list[dict[str, Any]] | None:
+    """Schemas of the tools that an environment of ours offers in this episode; None for one without tools."""
+    return env.unwrapped.tool_schemas if isinstance(env.unwrapped, TextEnv) else None
 
 
 def _num_examples(env: gym.Env[Any, Any]) -> int | None:

@@ -50,10 +50,25 @@ class TokenRows:
         self.turn_start[row] = self.length[row]
 
     def append(self, rows: np.ndarray, tokens: np.ndarray) -> np.ndarray:
-        """Append one token the policy chose to each of `rows`; returns those in which a turn or the time is over."""
+        """Append one token the policy chose to each of `rows`; returns those in which a turn or the time is over.
+
+        Nothing is appended if one of them is refused, as `TokenFormat` says.
+        """
+        self._check_range(tokens)
+        closing = self._closing(rows, tokens)
         self.tokens[rows, self.length[rows]] = tokens
         self._count(rows, 1)
-        return rows[self.format.closing[tokens] | (self.remaining()[rows] == 0) | self.out_of_time()[rows]]
+        return rows[closing | (self.remaining()[rows] == 0) | self.out_of_time()[rows]]
+
+    def _closing(self, rows: np.ndarray, tokens: np.ndarray) -> np.ndarray:
+        """Which of the tokens end their row's turn, rightly or not."""
+        masks = self.format.masks
+        if masks.fixed and not self.format.strict:
+            return masks.closing[tokens]
+        chosen = zip(rows.tolist(), tokens.tolist(), strict=True)
+        allowed = np.array([masks.allowed(row, self.turn(row))[token] for row, token in chosen], dtype=np.bool_)
+        self._check_allowed(tokens, allowed)
+        return ~allowed | masks.stops[tokens]
 
     def append_turn(self, row: int, turn: np.ndarray) -> None:
         """Append several tokens the policy chose."""
@@ -65,9 +80,20 @@ class TokenRows:
         self.budget[rows] -= written
         self.elapsed[rows] += written
 
+    def prefix(self, row: int) -> np.ndarray:
+        """All real tokens of a row."""
+        return self.tokens[row, : self.length[row]]
+
     def turn(self, row: int) -> np.ndarray:
         """What the policy wrote since its turn began."""
         return self.tokens[row, self.turn_start[row] : self.length[row]]
+
+    def masks(self) -> np.ndarray:
+        """Which tokens each row may write next, bool (B, V); where the episode has ended, as in a turn to come."""
+        if self.format.masks.fixed:
+            return np.repeat(self.format.masks.vocabulary[None], len(self.ended), axis=0)
+        ended = self.ended.tolist()
+        return self.format.masks.batch([() if over else self.turn(row) for row, over in enumerate(ended)])
 
     def remaining(self) -> np.ndarray:
         """Tokens the policy may still write, (B,)."""
@@ -92,13 +118,13 @@ class TokenRows:
         if not self.begun[row]:
             raise EpisodeError(f"row {row} was never reset; call reset first")
 
-    def check_tokens(self, tokens: np.ndarray) -> None:
-        """Raise as `TokenFormat.check` does, for the first token that it does not accept."""
-        wrong = (tokens < 0) | (tokens >= self.format.vocab_size)
-        if self.format.strict and not wrong.any():
-            wrong = ~self.format.mask[tokens]
-        for token in tokens[wrong][:1]:
-            self.format.check(int(token))
+    def _check_range(self, tokens: np.ndarray) -> None:
+        for token in tokens[(tokens < 0) | (tokens >= self.format.vocab_size)][:1]:
+            self.format.check_range(int(token))
+
+    def _check_allowed(self, tokens: np.ndarray, allowed: np.ndarray) -> None:
+        for token in tokens[~allowed][:1]:
+            self.format.refuse_if_strict(int(token))
 
     def check_turn(self, row: int, turn: np.ndarray, ignored: bool) -> np.ndarray:
         """Raise unless every token of the turn would be a step of one and the same turn.
@@ -113,8 +139,10 @@ class TokenRows:
         if ignored:
             room = 1
         else:
-            self.check_tokens(turn)
-            closing = np.flatnonzero(self.format.closing[turn])[:1] + 1
+            self._check_range(turn)
+            allowed = self.format.masks.fits(row, self.turn(row), turn)
+            self._check_allowed(turn, allowed)
+            closing = np.flatnonzero(~allowed | self.format.masks.stops[turn])[:1] + 1
             time = [] if self.max_steps is None else [self.max_steps - self.elapsed[row]]
             room = int(min([self.remaining()[row], *closing, *time]))
         if len(turn) > room:

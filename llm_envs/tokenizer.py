@@ -11,6 +11,7 @@ import tokenizers
 from llm_envs.error import OptionError
 
 _EOS_NAMES = ("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "</s>", "<eos>", "<|eos|>", "[EOS]")
+_ASKED, _WRITTEN = {"role": "user", "content": "?"}, "[what the assistant wrote]"
 _PAD_NAMES = ("<pad>", "<|pad|>", "[PAD]", "<|padding|>")
 
 
@@ -28,8 +29,13 @@ class Tokenizer(Protocol):
     def decode(self, ids: Sequence[int]) -> str:
         """Text of any ids in range, special tokens skipped."""
 
-    def chat(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
+    def chat(
+        self, messages: Sequence[Mapping[str, str]], tools: Sequence[Mapping[str, Any]] | None = None
+    ) -> list[int]:
         """Ids of a conversation in the tokenizer's chat template, up to where the assistant starts to write."""
+
+    def chat_later(self, message: Mapping[str, str], last_token: int) -> list[int]:
+        """Ids that follow when the assistant has written `last_token` and `message` comes, up to its next turn."""
 
 
 class _Immutable:
@@ -60,9 +66,15 @@ class ByteTokenizer(_Immutable):
         """The text of the bytes; invalid sequences become U+FFFD, special tokens are skipped."""
         return bytes(int(i) for i in ids if i < 256).decode("utf-8", errors="replace")
 
-    def chat(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
+    def chat(
+        self, messages: Sequence[Mapping[str, str]], tools: Sequence[Mapping[str, Any]] | None = None
+    ) -> list[int]:
         """Bytes have no chat template."""
         raise OptionError("message_format='chat' needs a tokenizer with a chat template; ByteTokenizer has none")
+
+    def chat_later(self, message: Mapping[str, str], last_token: int) -> list[int]:
+        """Bytes have no chat template."""
+        return self.chat([message])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, ByteTokenizer)
@@ -113,9 +125,15 @@ class FastTokenizer(_Immutable):
         """Text of the ids, special tokens skipped."""
         return self.tokenizer.decode([int(i) for i in ids], skip_special_tokens=True)
 
-    def chat(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
+    def chat(
+        self, messages: Sequence[Mapping[str, str]], tools: Sequence[Mapping[str, Any]] | None = None
+    ) -> list[int]:
         """A bare tokenizer.json has no chat template."""
         raise OptionError("message_format='chat' needs a Hugging Face tokenizer with a chat template")
+
+    def chat_later(self, message: Mapping[str, str], last_token: int) -> list[int]:
+        """A bare tokenizer.json has no chat template."""
+        return self.chat([message])
 
 
 class HuggingFaceTokenizer(_Immutable):
@@ -138,14 +156,29 @@ class HuggingFaceTokenizer(_Immutable):
             [int(i) for i in ids], skip_special_tokens=True, clean_up_tokenization_spaces=False
         )
 
-    def chat(self, messages: Sequence[Mapping[str, str]]) -> list[int]:
+    def chat(
+        self, messages: Sequence[Mapping[str, str]], tools: Sequence[Mapping[str, Any]] | None = None
+    ) -> list[int]:
         """Ids of the conversation in the tokenizer's chat template, with the generation prompt."""
+        return self.encode(self._render(messages, tools))
+
+    def chat_later(self, message: Mapping[str, str], last_token: int) -> list[int]:
+        """What the template puts between an assistant's message and the next, the message of the environment in it.
+
+        The conversation before it is never rendered again: templates may change it (drop earlier thinking, say), and
+        the tokens that the policy saw and wrote must stay as they are.
+        """
+        rendered = self._render([_ASKED, {"role": "assistant", "content": _WRITTEN}, message], None)
+        before, found, later = rendered.partition(_WRITTEN)
+        if not found:
+            raise OptionError("the chat template changes what the assistant wrote, so a conversation cannot go on")
+        return self.encode(later.removeprefix(self.tokenizer.decode([last_token])))
+
+    def _render(self, messages: Sequence[Mapping[str, str]], tools: Sequence[Mapping[str, Any]] | None) -> str:
         if not getattr(self.tokenizer, "chat_template", None):
             raise OptionError("message_format='chat' needs a tokenizer with a chat template; this one has none")
-        return list(
-            self.tokenizer.apply_chat_template(
-                [dict(message) for message in messages], add_generation_prompt=True, tokenize=True, return_dict=False
-            )
+        return self.tokenizer.apply_chat_template(
+            [dict(message) for message in messages], tools=tools, add_generation_prompt=True, tokenize=False
         )
 
 

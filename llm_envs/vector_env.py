@@ -6,8 +6,6 @@ Shapes: B rows, L = `max_length` positions, V tokens in the vocabulary.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
 from typing import Any
 
 import gymnasium as gym
@@ -15,30 +13,18 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from llm_envs.constraints import Constraint
 from llm_envs.error import EpisodeError, OptionError, TokenError
+from llm_envs.render import Block, Renderer
 from llm_envs.share import SharedSpecMixin
-from llm_envs.text_env import Message
-from llm_envs.token_format import FormatView, MessageFormat, Observation, TextStep, TokenFormat, play_message
+from llm_envs.token_format import FormatView, MessageFormat, Observation, TokenFormat, blocks
 from llm_envs.token_rows import TokenRows
 from llm_envs.vector_arguments import masked_rows, parse_autoreset_mode, row_options, row_seeds, step_limit
+from llm_envs.waiting import Waiting, WaitingRows
 
 VectorStep = tuple[Observation, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]
 RowStep = tuple[float, bool, bool, dict[str, Any]]
 RowSteps = tuple[np.ndarray, Observation, np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]
-
-_MAX_THREADS = 64
-
-
-@dataclass
-class _Pending:
-    """What a row waits for: its verdict (`message` and `future`), its reset, or nothing (tokens were appended)."""
-
-    message: Message | None = None
-    future: Future[TextStep] | None = None
-    reset: bool = False
-
-    def done(self) -> bool:
-        return self.future is None or self.future.done()
 
 
 class TokenVectorEnv(FormatView, SharedSpecMixin, VectorEnv[Observation, np.ndarray, np.ndarray]):
@@ -68,7 +54,11 @@ class TokenVectorEnv(FormatView, SharedSpecMixin, VectorEnv[Observation, np.ndar
     As in `TokenEnv`, with `action_masks()` of shape (B, V), and `send`, `recv`, `play`.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4, "autoreset_mode": AutoresetMode.NEXT_STEP}
+    metadata: dict[str, Any] = {
+        "render_modes": ["ansi", "rgb_array"],
+        "render_fps": 4,
+        "autoreset_mode": AutoresetMode.NEXT_STEP,
+    }
 
     def __init__(
         self,
@@ -79,6 +69,9 @@ class TokenVectorEnv(FormatView, SharedSpecMixin, VectorEnv[Observation, np.ndar
         message_format: MessageFormat = "plain",
         stop_token_ids: Sequence[int] | None = None,
         strict: bool = False,
+        allowed_tokens: Sequence[int] | None = None,
+        min_new_tokens: int = 0,
+        constraint: str | Constraint | None = None,
         render_mode: str | None = None,
         max_episode_steps: int | None = None,
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
@@ -87,7 +80,9 @@ class TokenVectorEnv(FormatView, SharedSpecMixin, VectorEnv[Observation, np.ndar
 
         Args:
             env_fns: one function per row that makes its text-level environment.
-            tokenizer, max_new_tokens, max_length, message_format, stop_token_ids, strict, render_mode: see `TokenEnv`.
+            tokenizer, max_new_tokens, max_length, message_format, stop_token_ids, strict, allowed_tokens,
+                min_new_tokens, constraint: see `TokenEnv`.
+            render_mode: `"ansi"` or `"rgb_array"`, for one text or picture per row.
             max_episode_steps: truncate an episode after so many tokens; None or -1 for never.
             autoreset_mode: `"NextStep"`, `"SameStep"` or `"Disabled"`.
         """
@@ -95,10 +90,12 @@ class TokenVectorEnv(FormatView, SharedSpecMixin, VectorEnv[Observation, np.ndar
             raise OptionError("TokenVectorEnv needs at least one environment, got none")
         self.envs = [env_fn() for env_fn in env_fns]
         self.format = TokenFormat(
-            self.envs[0], tokenizer, max_new_tokens, max_length, message_format, stop_token_ids, strict
-        )
+            self.envs[0], tokenizer, max_new_tokens, max_length, message_format, stop_token_ids, strict,
+            allowed_tokens, min_new_tokens, constraint,
+        )  # fmt: skip
         self.num_envs = len(self.envs)
         self.render_mode = render_mode
+        self._renderer = Renderer(render_mode, self.metadata["render_modes"])
         self.autoreset_mode = parse_autoreset_mode(autoreset_mode)
         self.metadata = {**type(self).metadata, "autoreset_mode": self.autoreset_mode}
         self.single_action_space = self.format.action_space
@@ -106,14 +103,13 @@ class TokenVectorEnv(FormatView, SharedSpecMixin, VectorEnv[Observation, np.ndar
         self.action_space = batch_space(self.single_action_space, self.num_envs)
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self._rows = TokenRows(self.format, self.num_envs, step_limit(max_episode_steps))
-        self._pending: dict[int, _Pending] = {}
-        self._executor = ThreadPoolExecutor(min(self.num_envs, _MAX_THREADS), thread_name_prefix="verdict")
+        self._waiting = WaitingRows(self.num_envs)
 
     # ---- what an agent may read ----
 
     def action_masks(self) -> np.ndarray:
         """Which tokens the policy may choose now, bool (B, V)."""
-        return np.repeat(self.format.mask[None], self.num_envs, axis=0)
+        return self._rows.masks()
 
     def get_wrapper_attr(self, name: str) -> Any:
         """An attribute by name, as `gymnasium.Env` offers it."""
@@ -133,8 +129,7 @@ class TokenVectorEnv(FormatView, SharedSpecMixin, VectorEnv[Observation, np.ndar
         options = dict(options or {})
         rows = masked_rows(options.pop("reset_mask", None), self.num_envs)
         seeds, choices = row_seeds(seed, self.num_envs), row_options(options, self.num_envs)
-        # A turn still being judged belongs to an episode that nobody wants any more, but its thread uses the row's env.
-        wait([turn.future for row in rows if (turn := self._pending.pop(row, None)) and turn.future])
+        self._waiting.forget(rows)
         infos: dict[str, Any] = {}
         for row in rows:
             infos = self._add_info(infos, self._reset_row(row, seeds[row], choices[row]), row)
@@ -152,24 +147,26 @@ class TokenVectorEnv(FormatView, SharedSpecMixin, VectorEnv[Observation, np.ndar
             )
         resetting = self._check_ready(range(self.num_envs))
         live = np.flatnonzero(~self._rows.ended)
-        self._rows.check_tokens(actions[live])
         busy = self._rows.append(live, actions[live]).tolist()
         for row in resetting:
-            self._pending[row] = _Pending(reset=True)
+            self._waiting.add(row, reset=True)
         for row in busy:
             self._submit(row)
         return self._settle(sorted(resetting + busy))
 
-    def render(self) -> tuple[str, ...] | None:
-        """The decoded prefix of every row."""
-        if self.render_mode != "ansi":
+    def render(self) -> tuple[Any, ...] | None:
+        """The episode of every row."""
+        if self.render_mode is None:
             return None
-        rows = zip(self._rows.tokens, self._rows.length, strict=True)
-        return tuple(self.decode(tokens[:length].tolist()) for tokens, length in rows)
+        return tuple(self._renderer.render(self._blocks(row)) for row in range(self.num_envs))
+
+    def _blocks(self, row: int) -> list[Block]:
+        prefix, turn = (self.decode(ids.tolist()) for ids in (self._rows.prefix(row), self._rows.turn(row)))
+        return blocks(self.envs[row], prefix, turn)
 
     def close_extras(self, **kwargs: Any) -> None:
         """Close the rows, once what they are doing is done."""
-        self._executor.shutdown(wait=True, cancel_futures=True)
+        self._waiting.close()
         for env in self.envs:
             env.close()
 
@@ -192,7 +189,7 @@ class TokenVectorEnv(FormatView, SharedSpecMixin, VectorEnv[Observation, np.ndar
         ]
         for row, turn in zip(rows, checked, strict=True):
             if row in resetting:
-                self._pending[row] = _Pending(reset=True)
+                self._waiting.add(row, reset=True)
                 continue
             self._rows.append_turn(row, turn)
             self._submit(row)
@@ -204,12 +201,8 @@ class TokenVectorEnv(FormatView, SharedSpecMixin, VectorEnv[Observation, np.ndar
             rows (n,), their observations with n rows, rewards (n,), terminated (n,), truncated (n,) and a list of n
             infos.
         """
-        if not self._pending:
-            raise EpisodeError("recv called with no turn under way; call send first")
-        if not any(turn.done() for turn in self._pending.values()):
-            wait([turn.future for turn in self._pending.values() if turn.future], return_when=FIRST_COMPLETED)
-        rows = [row for row, turn in self._pending.items() if turn.done()]
-        results = self._collect(rows)
+        rows = self._waiting.first()
+        results = [self._result(row, waiting) for row, waiting in zip(rows, self._waiting.take(rows), strict=True)]
         rewards, terminated, truncated = (np.array(column) for column in list(zip(*results, strict=True))[:3])
         infos = [info for *_, info in results]
         return np.array(rows), self._rows.observation(rows), rewards, terminated, truncated, infos
@@ -224,41 +217,32 @@ class TokenVectorEnv(FormatView, SharedSpecMixin, VectorEnv[Observation, np.ndar
     def _submit(self, row: int) -> None:
         """After tokens were appended: let the text level answer if they ended the turn."""
         turn, remaining = self._rows.turn(row), int(self._rows.remaining()[row])
-        stop_reason = self.format.stop_reason(int(turn[-1]), remaining)
-        self._pending[row] = _Pending()
-        if stop_reason is not None:
-            self._rows.ended[row] = True  # stays so if the verifier raises
-            message = self.format.message(self.envs[row], turn, stop_reason)
-            future = self._executor.submit(play_message, self.envs[row], message)
-            self._pending[row] = _Pending(message, future)
+        allowed = bool(self.format.masks.allowed(row, turn[:-1])[turn[-1]])
+        stop_reason = self.format.stop_reason(int(turn[-1]), allowed, remaining)
+        if stop_reason is None:
+            self._waiting.add(row)
+            return
+        self._rows.ended[row] = True  # stays so if the verifier raises
+        self._waiting.play(row, self.envs[row], self.format.turn(self.envs[row], turn, stop_reason))
 
     def _settle(self, rows: list[int]) -> VectorStep:
         """Wait for all of `rows` and return a step of the whole vector, in which the others only gained a token."""
-        wait([turn.future for row in rows if (turn := self._pending[row]).future])
+        self._waiting.finish(rows)
         rewards = np.zeros(self.num_envs)
         terminated, truncated = np.zeros((2, self.num_envs), dtype=np.bool_)
         infos: dict[str, Any] = {}
-        for row, result in zip(rows, self._collect(rows), strict=True):
-            rewards[row], terminated[row], truncated[row], info = result
+        for row, waiting in zip(rows, self._waiting.take(rows), strict=True):
+            rewards[row], terminated[row], truncated[row], info = self._result(row, waiting)
             infos = self._add_info(infos, info, row)
         return self._rows.observation(slice(None)), rewards, terminated, truncated, infos
 
-    def _collect(self, rows: list[int]) -> list[RowStep]:
-        """The results of rows that are done; a failed one is raised before any other is taken, so that none is lost."""
-        for row in rows:
-            future = self._pending[row].future
-            if future is not None and future.exception() is not None:
-                del self._pending[row]
-                future.result()
-        return [self._result(row, self._pending.pop(row)) for row in rows]
-
-    def _result(self, row: int, pending: _Pending) -> RowStep:
-        if pending.reset:
+    def _result(self, row: int, waiting: Waiting) -> RowStep:
+        if waiting.reset:
             return 0.0, False, False, self._reset_row(row)
         reward, terminated, truncated, info = 0.0, False, False, {}
-        if pending.message is not None and pending.future is not None:
-            length, remaining = int(self._rows.length[row]), int(self._rows.remaining()[row])
-            end = self.format.finish_turn(self.envs[row], pending.message, pending.future.result(), length, remaining)
+        if waiting.turn is not None and waiting.future is not None:
+            prefix, remaining = self._rows.prefix(row), int(self._rows.remaining()[row])
+            end = self.format.finish_turn(self.envs[row], waiting.turn, waiting.future.result(), prefix, remaining)
             self._rows.insert(row, end.inserted)
             reward, terminated, truncated, info = end.reward, end.terminated, end.truncated, end.info
         truncated = truncated or bool(self._rows.out_of_time()[row])
@@ -278,7 +262,7 @@ class TokenVectorEnv(FormatView, SharedSpecMixin, VectorEnv[Observation, np.ndar
         """Raise unless every row can take a token; returns those whose token will be ignored since they reset first."""
         for row in rows:
             self._rows.check_begun(row)
-            if row in self._pending:
+            if row in self._waiting:
                 raise EpisodeError(f"row {row} has a turn that was sent but not received; call recv first")
         ended = [row for row in rows if self._rows.ended[row]]
         if ended and self.autoreset_mode is not AutoresetMode.NEXT_STEP:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from llm_envs.code_repair import FAMILIES, make_task
+from llm_envs.code_repair import CHAIN_FAMILIES, CLASS_FAMILIES, FAMILIES, make_task
 from llm_envs.task import Task
 from verifiers import Example, Verdict, get_verifier
 
@@ -16,7 +16,7 @@ def first_of_every_family(task: Task, splits: tuple[str, ...], per_family: int) 
     found: list[Example] = []
     for split in splits:
         examples = task.problems(split)
-        round_length = len({examples[i].metadata["family"] for i in range(len(FAMILIES))})
+        round_length = next(i for i in range(1, len(examples)) if examples[i].id.endswith("/1"))
         found += examples[: per_family * round_length]
     return found
 
@@ -51,3 +51,29 @@ def test_every_family(answer_format):
 def test_two_bugs(answer_format):
     task = make_task(2, families="all", answer_format=answer_format)
     check(task, first_of_every_family(task, ("validation",), 1)[::3])
+
+
+@pytest.mark.parametrize("answer_format", ["edit", "function"])
+@pytest.mark.parametrize(
+    ("programs", "difficulty", "families"),
+    [
+        ("functions", 3, CHAIN_FAMILIES),
+        ("classes", 1, CLASS_FAMILIES),
+        pytest.param("functions", 4, CHAIN_FAMILIES, marks=pytest.mark.slow),
+        pytest.param("classes", 2, CLASS_FAMILIES, marks=pytest.mark.slow),
+        pytest.param("classes", 3, CLASS_FAMILIES, marks=pytest.mark.slow),
+        pytest.param("classes", 4, CLASS_FAMILIES, marks=pytest.mark.slow),
+    ],
+)
+def test_larger_programs(programs, difficulty, families, answer_format):
+    task = make_task(difficulty, programs=programs, answer_format=answer_format)
+    examples = first_of_every_family(task, ("train", "test"), 1)
+    assert {example.metadata["family"] for example in examples} == set(families)
+    check(task, examples)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("programs", "difficulty"), [("functions", 3), ("classes", 1), ("classes", 3)])
+def test_many_larger_programs(programs, difficulty):
+    task = make_task(difficulty, programs=programs)
+    check(task, first_of_every_family(task, ("train", "validation", "test"), 8))

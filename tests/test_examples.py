@@ -220,8 +220,9 @@ def test_a_run_folder_that_exists_is_left_alone(monkeypatch, tmp_path):
 
 WITHOUT_SANDBOX = """
 import runpy, sys
-from verifiers import bubblewrap
-bubblewrap.find_bubblewrap = lambda: "/bin/false"  # what it is on a machine that forbids namespaces: it just ends
+from verifiers.sandbox import bubblewrap, namespaces
+bubblewrap.find_bubblewrap = lambda: "/bin/false"  # what both are on a machine that forbids namespaces: they just end
+namespaces.LAUNCHER = "/bin/false"
 sys.argv = sys.argv[1:]
 sys.path.insert(0, sys.argv[0].rpartition("/")[0])
 runpy.run_path(sys.argv[0], run_name="__main__")
@@ -234,7 +235,9 @@ def test_without_a_sandbox_the_script_refuses_and_names_the_way_out(tmp_path):
     assert process.returncode == 1
     assert process.stdout == ""
     assert len(process.stderr.splitlines()) == 1
-    assert process.stderr.startswith("error: starting bubblewrap")
+    assert process.stderr.startswith(
+        "error: Untrusted code cannot be contained here. bubblewrap: no answer. namespaces: "
+    )
     assert "--sandbox process" in process.stderr
     assert list(tmp_path.iterdir()) == []
 

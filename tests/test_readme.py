@@ -1,5 +1,6 @@
 """README's Python blocks run as they stand, and the files, ids and commands it names exist."""
 
+import os
 import re
 import subprocess
 import sys
@@ -28,8 +29,14 @@ def test_python_blocks_run(code):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout
-    if "IncrementText" in code:
-        assert done.stdout == "1.0\n"
+
+
+def test_the_second_example_is_a_file_and_solves_its_task():
+    path = ROOT / "examples" / "register_task.py"
+    assert path.read_text() == BLOCKS[1]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, path], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.stdout == "The capital of Japan is Tokyo 1.0\n", done.stderr
 
 
 def test_there_are_examples_of_both_levels():

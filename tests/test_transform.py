@@ -3,7 +3,17 @@ from random import Random
 import pytest
 
 from llm_envs.error import OptionError
-from llm_envs.transform import MAX_NEW_TOKENS, SIZES, SPLITS, TRANSFORMATIONS, make_task, problems, split_of
+from llm_envs.tasks.transform import (
+    MAX_NEW_TOKENS,
+    SIZES,
+    SPLITS,
+    TEACHER_RIGHT,
+    TRANSFORMATIONS,
+    demonstrate,
+    make_task,
+    problems,
+    split_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -53,7 +63,7 @@ def test_reading_one_example_does_not_build_them_all():
     examples[7001]
     assert examples.built <= before + 1
     assert len(examples) == SIZES["train"]
-    assert examples[-1] is examples[7999]
+    assert examples[-1] is examples[len(examples) - 1]
     assert problems("train", 1) is examples
 
 
@@ -71,3 +81,11 @@ def test_the_task_and_its_options():
         make_task(difficulty=3)
     with pytest.raises(OptionError, match="did you mean 'train'"):
         problems("trian")
+
+
+def test_the_teacher_is_right_as_often_as_it_says_and_copies_otherwise():
+    examples, rng = problems("train", 1), Random(0)
+    said = [(example, demonstrate(example, rng)) for example in examples[:900]]
+    right = sum(message == example.gold for example, message in said)
+    assert abs(right / len(said) - TEACHER_RIGHT) < 0.05
+    assert all(message == example.gold or str(example.prompt).endswith(f": {message}\n") for example, message in said)

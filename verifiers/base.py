@@ -61,8 +61,8 @@ class Verdict:
         kind: passed, wrong, exception, timeout, died, syntax_error, bad_source, load, unserialisable, too_large, ...
         components: named parts of the score, floats.
         feedback: text a person or a policy can read; never contains hidden tests.
-        seconds: wall-clock time of the judging, waiting for a worker included; kept out of comparison and of `as_info`, since two equal episodes
-            must have equal infos.
+        seconds: wall-clock time of the judging, waiting for a worker included; kept out of comparison and of
+            `as_info`, since two equal episodes must have equal infos.
         forgeable: whether the answer ran in the process that decided, so that a hostile one can have passed itself.
     """
 

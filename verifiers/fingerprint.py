@@ -16,6 +16,10 @@ from typing import Any
 from verifiers.base import Answer, Example, Verifier, VerifierError
 
 
+class SourceMissing(VerifierError):  # noqa: N818 - named as what is the matter
+    """A judge written at a prompt or made by exec: it works, but a change of its code could not be noticed."""
+
+
 def describe(verifier: Verifier) -> str:
     """Class, declared configuration and source hash of a verifier; see `Verifier.fingerprint`."""
     kind = type(verifier)
@@ -43,13 +47,13 @@ def source_hash(*modules: str) -> str:
     """Hash of the files of these modules, and of this whole package if one of them belongs to it.
 
     Raises:
-        VerifierError: a module has no source file (written at a prompt, or made by exec).
+        SourceMissing: a module has no source file.
     """
     files: list[Path] = []
     for name in modules:
         file = getattr(sys.modules.get(name), "__file__", None)
         if not file or not Path(file).is_file():
-            raise VerifierError(f"module {name} has no source file, so a change of its code could not be noticed")
+            raise SourceMissing(f"module {name} has no source file, so a change of its code could not be noticed")
         package = Path(__file__).parent
         files += package.rglob("*.py") if name.startswith(f"{__package__}.") else [Path(file)]
     digest = hashlib.sha256()

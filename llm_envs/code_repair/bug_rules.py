@@ -1,4 +1,4 @@
-"""The rules of bug injection: what may go wrong at one node of a function's AST.
+"""The rules of bug injection: what may go wrong at one node of the AST of a function or method.
 
 Every rule is a generator of changes: a kind and the fields of the node to set. No rule introduces an operator that can
 blow up memory (`**`, `<<`).
@@ -7,7 +7,7 @@ blow up memory (`**`, `<<`).
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 KINDS = (
@@ -32,16 +32,18 @@ class Scope(NamedTuple):
 
     Attributes:
         function: the function's name.
-        names: its arguments and variables in order of appearance, those of comprehensions left out.
+        names: its arguments and variables in order of appearance, those of comprehensions and `self` left out.
         ends: constants that are ends of a range or a slice; changing one is a `boundary` bug, not a `constant` one.
+        attributes: of a method, the attributes of `self` that hold data.
     """
 
     function: str
     names: list[str]
     ends: set[ast.AST]
+    attributes: Sequence[str] = ()
 
 
-def scope_of(function: ast.FunctionDef) -> Scope:
+def scope_of(function: ast.FunctionDef, attributes: Sequence[str] = ()) -> Scope:
     """Collect names and ends."""
     inner: set[str] = set()
     ends: set[ast.AST] = set()
@@ -53,7 +55,7 @@ def scope_of(function: ast.FunctionDef) -> Scope:
             ends.update(ast.walk(node))
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             names[node.id] = None
-    return Scope(function.name, [name for name in names if name not in inner], ends)
+    return Scope(function.name, [name for name in names if name not in inner and name != "self"], ends, attributes)
 
 
 def changes(node: ast.AST, scope: Scope) -> Iterator[Change]:
@@ -70,6 +72,8 @@ def changes(node: ast.AST, scope: Scope) -> Iterator[Change]:
         yield from _calls(node)
     elif isinstance(node, ast.Attribute):
         yield from (("wrong_builtin", {"attr": other}) for other in _METHODS.get(node.attr, ()))
+        if node.attr in scope.attributes and isinstance(node.ctx, ast.Load):
+            yield from (("wrong_variable", {"attr": other}) for other in scope.attributes if other != node.attr)
     elif isinstance(node, ast.Tuple) and len(node.elts) == 2 and isinstance(node.ctx, ast.Load):
         yield "swapped_arguments", {"elts": node.elts[::-1]}
     elif isinstance(node, ast.Slice):

@@ -1,4 +1,4 @@
-"""Run our own small programs in-process, deterministically and without danger.
+"""Run our own small programs, functions and classes, in-process, deterministically and without danger.
 
 The code is ours (originals and their mutants), so nothing here defends against malice; that is the sandbox's job. But a
 mutant may loop for ever or grow without bound. So the AST is instrumented: loops and function entries burn *fuel* (a
@@ -11,6 +11,8 @@ import ast
 import builtins
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
+
+from llm_envs.code_repair.scripts import Script
 
 FUEL = 300
 LONG_FUEL = 10 * FUEL
@@ -31,7 +33,10 @@ class OutOfFuelError(Exception):
 
 
 class Outcome(NamedTuple):
-    """What one call gave: a value, or in `error` the name of the exception (`timeout`: it did not end)."""
+    """What one call gave: a value, or in `error` the name of the exception (`timeout`: it did not end).
+
+    Of a script it is the list of the values up to the first call that raised.
+    """
 
     value: Any
     error: str = ""
@@ -97,8 +102,12 @@ def _check_size(value: Any) -> None:
     if isinstance(value, int):
         if abs(value) > _MAX_INTEGER:
             raise OutOfFuelError
-    elif isinstance(value, _SIZED) and len(value) > _MAX_LENGTH:
-        raise OutOfFuelError
+    elif isinstance(value, _SIZED):
+        if len(value) > _MAX_LENGTH:
+            raise OutOfFuelError
+    else:
+        for attribute in getattr(value, "__dict__", {}).values():  # those of `self`
+            _check_size(attribute)
 
 
 _TICK = ast.parse("_tick(locals())").body[0]
@@ -147,20 +156,21 @@ def _call(name: str, left: ast.expr, right: ast.expr) -> ast.Call:
     return ast.copy_location(ast.Call(ast.copy_location(ast.Name(name, ast.Load()), right), [left, right], []), right)
 
 
-def load(source: str, entry: str) -> Callable[[Sequence[Any], int], Outcome]:
-    """Compile `source`; the returned callable takes (args, fuel) and never raises."""
+def load(source: str, entry: str) -> Callable[[Any, int], Outcome]:
+    """Compile `source`; the returned callable takes (args, or the script of a class; fuel) and never raises."""
     tree = _Instrument().visit(ast.parse(source))
     tank = _Tank()
     scope: dict[str, Any] = {
-        "__builtins__": _BUILTINS | {"range": tank.range, "locals": locals},
+        "__builtins__": _BUILTINS | {"range": tank.range, "locals": locals, "__build_class__": __build_class__},
+        "__name__": "program",
         "_tick": tank.tick,
         "_enter": tank.enter,
         **_GUARDS,
     }
     exec(compile(tree, "<program>", "exec"), scope)
-    function = scope[entry]
+    named = scope[entry]
 
-    def call(args: Sequence[Any], fuel: int) -> Outcome:
+    def call(args: Sequence[Any], fuel: int, function: Callable[..., Any] = named) -> Outcome:
         tank.fuel = tank.limit = fuel
         try:
             return Outcome(function(*(clone(arg) for arg in args)))
@@ -169,7 +179,21 @@ def load(source: str, entry: str) -> Callable[[Sequence[Any], int], Outcome]:
         except Exception as error:  # noqa: BLE001 - any exception is an outcome
             return Outcome(None, type(error).__name__)
 
-    return call
+    def play(script: Script, fuel: int) -> Outcome:
+        init, calls = script
+        made = call(init, fuel)
+        values: list[Any] = []
+        if made.error:
+            return Outcome(values, made.error)
+        for method, args in calls:
+            given = call(args, fuel, getattr(made.value, method))
+            if given.error:
+                return Outcome(values, given.error)
+            # The object may go on to change what it gave away.
+            values.append(clone(given.value) if is_plain(given.value) else given.value)
+        return Outcome(values)
+
+    return play if isinstance(named, type) else call
 
 
 def clone(value: Any) -> Any:

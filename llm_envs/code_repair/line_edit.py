@@ -44,7 +44,7 @@ def apply_edit(source: str, message: str) -> str:
     changed: dict[int, list[str]] = {}
     for number, text in parse_edit(message):
         if not 1 <= number <= len(lines):
-            raise AnswerFormatError(f"there is no line {number}; the function has lines 1 to {len(lines)}")
+            raise AnswerFormatError(f"there is no line {number}; the program has lines 1 to {len(lines)}")
         changed.setdefault(number, []).append(text)
     patched = []
     for number, line in enumerate(lines, 1):

@@ -1,4 +1,6 @@
-"""Bug injection: small changes to a function's AST, each of a named kind (the rules are in `bug_rules`).
+"""Bug injection: small changes to the AST of a function or of the methods of a class.
+
+Each is of a named kind (the rules are in `bug_rules`).
 
 `edits(tree)` lists every change as data (set this field of this node to that value), cheap to enumerate;
 `apply(tree, edit)` prints the changed program and puts the tree back.
@@ -7,10 +9,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from llm_envs.code_repair.bug_rules import KINDS, changes, scope_of
+from llm_envs.code_repair.program import print_tree
 
 
 class Edit(NamedTuple):
@@ -42,10 +45,22 @@ def mutants(source: str) -> list[Mutant]:
 
 def edits(tree: ast.Module) -> list[Edit]:
     """Every edit of the program, in a fixed order (by node, then by rule)."""
-    function = tree.body[0]
-    if not isinstance(function, ast.FunctionDef):
-        raise ValueError("a program is one function definition")
-    scope = scope_of(function)
+    definition = tree.body[0]
+    if isinstance(definition, ast.FunctionDef):
+        return _edits_of(definition)
+    if not isinstance(definition, ast.ClassDef):
+        raise ValueError("a program is one function or class definition")
+    attributes = list(
+        dict.fromkeys(
+            node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
+        )
+    )
+    methods = [node for node in definition.body if isinstance(node, ast.FunctionDef)]
+    return [edit for method in methods for edit in _edits_of(method, attributes)]
+
+
+def _edits_of(function: ast.FunctionDef, attributes: Sequence[str] = ()) -> list[Edit]:
+    scope = scope_of(function, attributes)
     found = [
         Edit(kind, tuple((node, field, value) for field, value in fields.items()))
         for node in ast.walk(function)
@@ -76,7 +91,7 @@ def apply(tree: ast.Module, *chosen: Edit) -> str:
             undo.append((node, field, getattr(node, field)))
             setattr(node, field, value)
     try:
-        return ast.unparse(tree) + "\n"
+        return print_tree(tree)
     finally:
         for node, field, value in reversed(undo):
             setattr(node, field, value)

@@ -6,22 +6,48 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from llm_envs.code_repair import formats
+from llm_envs.code_repair.families_chains import LONGEST_SOURCE
 from llm_envs.code_repair.line_edit import apply_edit, copy_between, write_edit
-from llm_envs.code_repair.repairs import FAMILY_CHOICES, SPLITS, families_of, stream
+from llm_envs.code_repair.program import FAMILIES
+from llm_envs.code_repair.repairs import (
+    FAMILY_CHOICES,
+    MAX_EDIT_LENGTH,
+    PROGRAMS,
+    SPLITS,
+    families_of,
+    registry_of,
+    stream,
+)
 from llm_envs.error import OptionError, unknown
 from llm_envs.lazy import LazyExamples
 from verifiers import Answer, Example
 
 SIZES: Mapping[str, int] = {"train": 8000, "validation": 500, "test": 400}
-# Enough for the longest gold answer and a stop token at one token per byte (see `repairs.MAX_EDIT_LENGTH`).
-MAX_NEW_TOKENS = {("edit", 1): 100, ("edit", 2): 148, ("function", 1): 256, ("function", 2): 256}
+DIFFICULTIES = tuple(MAX_EDIT_LENGTH)
+_LONG_CLASS = 664
+
+
+def max_new_tokens(answer_format: str, difficulty: int, programs: str = "functions") -> int:
+    """Enough for the longest gold answer and a stop token at one token per byte."""
+    if answer_format == "edit":
+        return MAX_EDIT_LENGTH[difficulty] + 4
+    if programs == "classes":
+        return _LONG_CLASS
+    return 256 if registry_of(programs, difficulty) is FAMILIES else LONGEST_SOURCE + 4
 
 
 @lru_cache(maxsize=64)
 def _problems(
-    split: str, difficulty: int, families: str, answer_format: str, style: str, instruction: str, size: int
+    split: str,
+    difficulty: int,
+    programs: str,
+    families: str,
+    answer_format: str,
+    style: str,
+    instruction: str,
+    size: int,
 ) -> LazyExamples:
-    names = [family.name for family in families_of(split, families)]
+    names = [family.name for family in families_of(split, families, programs, difficulty)]
 
     def build(position: int) -> Example:
         k, number = divmod(position, len(names))
@@ -50,6 +76,7 @@ def problems(
     split: str,
     difficulty: int = 1,
     *,
+    programs: str = "functions",
     families: str = "all",
     answer_format: str = "edit",
     style: str = "compact",
@@ -60,40 +87,49 @@ def problems(
 
     Args:
         split: `train` and `validation` share families but no original; `test` has families of its own.
-        difficulty: number of bugs, 1 or 2.
-        families: `core` (short programs) or `all`; the split `test` has its own either way.
-        answer_format: `edit` or `function`, see `formats`.
-        style: `compact` (function and failing calls only) or `chat` (a message that explains the task).
+        difficulty: number of bugs, 1 to 4. Functions with three or four come from families of their own: chains of
+            ten lines and more, since few short functions have room for so many.
+        programs: `functions` or `classes` (small ones, judged by scripts of calls).
+        families: `all`, or for functions with one or two bugs `core` (short ones); the split `test` has its own either
+            way.
+        answer_format: `edit` or `function`, see `formats`. With `function`, or in the style `chat`, chains and classes
+            need more than the default `max_length` at the token level: 2048 bytes will do.
+        style: `compact` (program and failing calls only) or `chat` (a message that explains the task).
         instruction: a line put before the prompt.
         sizes: examples per split, where they differ from `SIZES`.
     """
-    check_options(difficulty, families, answer_format, style)
+    check_options(difficulty, programs, families, answer_format, style)
     if split not in SPLITS:
         raise OptionError(unknown("split", split, SPLITS))
     for name in sizes or {}:
         if name not in SPLITS:
             raise OptionError(unknown("split in sizes", name, SPLITS))
     size = {**SIZES, **(sizes or {})}[split]
-    return _problems(split, difficulty, families, answer_format, style, instruction, size)
+    return _problems(split, difficulty, programs, families, answer_format, style, instruction, size)
 
 
-def check_options(difficulty: int, families: str, answer_format: str, style: str) -> None:
-    """Raise `OptionError` unless the options of a task are known."""
-    if difficulty not in (1, 2):
-        raise OptionError(f"difficulty is the number of bugs, 1 or 2, not {difficulty!r}")
-    if families not in FAMILY_CHOICES:
-        raise OptionError(unknown("families", families, FAMILY_CHOICES))
-    if answer_format not in formats.FORMATS:
-        raise OptionError(unknown("answer_format", answer_format, formats.FORMATS))
-    if style not in formats.STYLES:
-        raise OptionError(unknown("style", style, formats.STYLES))
+def check_options(difficulty: int, programs: str, families: str, answer_format: str, style: str) -> None:
+    """Raise `OptionError` unless the options of a task are known and go together."""
+    if difficulty not in DIFFICULTIES:
+        raise OptionError(f"difficulty is the number of bugs, 1 to {len(DIFFICULTIES)}, not {difficulty!r}")
+    for what, value, known in (
+        ("programs", programs, PROGRAMS),
+        ("families", families, FAMILY_CHOICES),
+        ("answer_format", answer_format, formats.FORMATS),
+        ("style", style, formats.STYLES),
+    ):
+        if value not in known:
+            raise OptionError(unknown(what, value, known))
+    if families == "core" and registry_of(programs, difficulty) is not FAMILIES:
+        raise OptionError("families 'core' are functions with one or two bugs; otherwise take families 'all'")
 
 
 def extract(example: Example, message: str) -> Answer:
     """The patched source that the message stands for; `AnswerFormatError` where it stands for none."""
     if example.metadata["answer_format"] == "edit":
         return Answer(text=apply_edit(example.metadata["buggy"], message))
-    return Answer(text=formats.read_function(message, example.hidden["entry"]))
+    what = formats.word_for(example.metadata["buggy"])
+    return Answer(text=formats.read_program(message, example.hidden["entry"], what))
 
 
 def wrong(example: Example) -> str:

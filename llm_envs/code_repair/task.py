@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from llm_envs.code_repair.problems import MAX_NEW_TOKENS, check_options, extract, problems, wrong
+from llm_envs.code_repair.problems import check_options, extract, max_new_tokens, problems, wrong
 from llm_envs.code_repair.repairs import SPLITS
 from llm_envs.code_repair.teacher import teacher_message
 from llm_envs.task import Task
@@ -14,6 +14,7 @@ from llm_envs.task import Task
 def make_task(
     difficulty: int = 1,
     *,
+    programs: str = "functions",
     families: str = "all",
     answer_format: str = "edit",
     style: str = "compact",
@@ -21,12 +22,13 @@ def make_task(
     sizes: Mapping[str, int] | None = None,
 ) -> Task:
     """The task `CodeRepair`; the arguments are those of `problems`."""
-    check_options(difficulty, families, answer_format, style)
+    check_options(difficulty, programs, families, answer_format, style)
     return Task(
         name="CodeRepair",
         problems=partial(
             problems,
             difficulty=difficulty,
+            programs=programs,
             families=families,
             answer_format=answer_format,
             style=style,
@@ -40,6 +42,6 @@ def make_task(
         demonstrate=lambda example, rng: teacher_message(example, rng)[0],
         extract=extract,
         wrong=wrong,
-        max_new_tokens=MAX_NEW_TOKENS[answer_format, difficulty],
+        max_new_tokens=max_new_tokens(answer_format, difficulty, programs),
         judge_unfinished=False,
     )

@@ -28,7 +28,10 @@ class Letters:
     def decode(self, ids):
         return "".join("ab" if i == AB else LETTERS[i] for i in ids if i != EOS)
 
-    def chat(self, messages):
+    def chat(self, messages, tools=None):
+        raise NotImplementedError
+
+    def chat_later(self, message, last_token):
         raise NotImplementedError
 
 

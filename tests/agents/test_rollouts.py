@@ -1,5 +1,6 @@
 """What a rollout holds: masks from lengths, the score on the last action, how it ended, tokens as they were sampled."""
 
+import re
 from dataclasses import fields
 
 import gymnasium as gym
@@ -13,7 +14,19 @@ from agents.environment import has_whole_turns
 from agents.ppo import objective
 from agents.rollout import collect
 from agents.sampling import Sampling
-from tests.agents.small import AB, EOS, Scripted, gradients, make_agent, make_env, scripted_batch
+from agents.scoring import score_rollout
+from llm_envs import TextEnv, TokenVectorEnv
+from tests.agents.small import (
+    AB,
+    EOS,
+    Scripted,
+    gradients,
+    llama,
+    make_agent,
+    make_env,
+    make_task,
+    scripted_batch,
+)
 
 # text "a" scores 2, "" scores 1, six letters use the budget up, one letter and no stop needs a budget of 1
 ENDINGS = {"eos": [0, 1, EOS], "budget": [0, 2, 3, 0, 4, 0], "eos_first": [EOS]}
@@ -230,3 +243,22 @@ def test_what_is_sampled_depends_on_the_seed_and_the_iteration():
     assert torch.equal(sampled(1, 0), sampled(1, 0))
     assert not torch.equal(sampled(1, 0), sampled(2, 0))
     assert not torch.equal(sampled(1, 0), sampled(1, 1))
+
+
+def test_masks_that_depend_on_the_turn_are_asked_before_every_token_and_stored():
+    pytest.importorskip("llguidance")
+    rows = [lambda: TextEnv(make_task(), "train", on_verifier_error="unscored")] * 6
+    env = TokenVectorEnv(rows, max_length=40, autoreset_mode="Disabled", constraint="regex:a[bc]{2}d?")
+    agent = make_agent(llama(vocabulary=258), env)
+    generator = torch.Generator().manual_seed(0)
+    rollout = collect(env, agent.engine, agent.sampling, generator, indices=[0] * 6)
+    answers = [answer for _, answer in rollout.texts(env.decode)]
+    assert all(re.fullmatch("a[bc]{2}d?", answer) for answer in answers), answers
+    assert len(set(answers)) > 1
+    assert rollout.allowed.shape == (6, rollout.logprobs.shape[1], 258)
+    drawn = rollout.tokens.gather(1, rollout.positions)
+    assert rollout.allowed.gather(2, drawn[:, :, None])[rollout.real].all()
+    first = rollout.allowed[:, 0].sum(1)
+    assert first.tolist() == [1] * 6, "only an a may come first"
+    scores = score_rollout(agent.policy, rollout, 4)
+    torch.testing.assert_close(scores.logprobs[rollout.real], rollout.logprobs[rollout.real], atol=1e-5, rtol=0)

@@ -1,5 +1,6 @@
 """The examples themselves: splits, proofs, formats, laziness, determinism."""
 
+import hashlib
 import json
 import os
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 
 from llm_envs import TextEnv
 from llm_envs.code_repair import FAMILIES, SIZES, extract, make_task, problems
-from llm_envs.code_repair.problems import MAX_NEW_TOKENS
+from llm_envs.code_repair.problems import max_new_tokens
 from llm_envs.code_repair.repairs import CORE, passes
 from llm_envs.error import OptionError
 from llm_envs.task import AnswerFormatError
@@ -37,7 +38,7 @@ def test_gold_restores_the_original_and_wrong_leaves_the_bug(split, difficulty, 
         assert judge(example, example.gold)
         assert extract(example, task.wrong(example)).text == example.metadata["buggy"]
         assert not judge(example, task.wrong(example))
-        assert len(example.gold) < MAX_NEW_TOKENS[answer_format, difficulty]
+        assert len(example.gold) < max_new_tokens(answer_format, difficulty)
 
 
 @pytest.mark.parametrize("difficulty", [1, 2])
@@ -132,7 +133,8 @@ def test_reading_one_example_does_not_build_them_all():
 
 def test_impossible_options_are_named():
     impossible: list[dict[str, Any]] = [
-        {"difficulty": 3},
+        {"difficulty": 5},
+        {"programs": "modules"},
         {"answer_format": "diff"},
         {"style": "long"},
         {"families": "most"},
@@ -140,6 +142,9 @@ def test_impossible_options_are_named():
     for options in impossible:
         with pytest.raises(OptionError, match=str(*options.values())):
             make_task(**options)
+    for larger in ({"difficulty": 3}, {"programs": "classes"}):
+        with pytest.raises(OptionError, match="families 'core' are functions with one or two bugs"):
+            make_task(**larger, families="core")
     with pytest.raises(OptionError, match="did you mean 'train'"):
         make_task().problems("trian")
     with pytest.raises(IndexError):
@@ -181,10 +186,29 @@ def test_families_are_an_option_of_the_environment():
         gym.make(id, families="cor")
 
 
+# Measured figures speak of these very examples. Computed before the larger programs were added, with Python 3.11.
+_PINNED = {
+    1: "b42ef1b1ae488c19699dc0f49946626b6d19686f67a07d1b59861e9897ec37d9",
+    2: "fefb7c6d19cde1ec8e394c3af340e4f6799016265749033f11fa67fe117129c8",
+}
+
+
+@pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="another Python may print programs differently")
+@pytest.mark.parametrize("difficulty", _PINNED)
+def test_examples_with_one_and_two_bugs_stay_what_they_are(difficulty):
+    shown = [
+        (e.id, e.prompt, e.gold, dict(e.hidden), dict(e.metadata))
+        for split in SIZES
+        for answer_format in ("edit", "function")
+        for e in problems(split, difficulty, answer_format=answer_format)[:100]
+    ]
+    assert hashlib.sha256(repr(shown).encode()).hexdigest() == _PINNED[difficulty]
+
+
 _DIGEST = """
 import hashlib
 from llm_envs.code_repair import problems
-from llm_envs.transform import problems as transform
+from llm_envs.tasks.transform import problems as transform
 whole = problems("test", 2, answer_format="function")
 splits = [problems("train"), problems("validation", 2), whole, transform("train", 2)]
 for i in {order}:

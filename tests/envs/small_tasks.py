@@ -5,6 +5,7 @@ import time
 from collections.abc import Sequence
 
 import gymnasium as gym
+import numpy as np
 from gymnasium.spaces import Text
 
 from llm_envs import AnswerFormatError, Task
@@ -92,3 +93,22 @@ class Echo(gym.Env[str, str]):
     def step(self, action):
         self.round += 1
         return f"again {'abc'[self.round - 1]}\n", float(len(action)), self.round == 3, False, {"round": self.round}
+
+
+class Alternating:
+    """Somebody's own: a, b, a, ...; a turn may end after every b; after four letters nothing comes."""
+
+    def __init__(self) -> None:
+        self.started = 0
+
+    def start(self, tokenizer, stop_token_ids):
+        self.started += 1
+
+        def allowed(written):
+            mask = np.zeros(tokenizer.vocab_size, dtype=np.bool_)
+            if len(written) < 4:
+                mask[ord("ab"[len(written) % 2])] = True
+                mask[list(stop_token_ids)] = len(written) % 2 == 0
+            return mask
+
+        return allowed

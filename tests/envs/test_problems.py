@@ -24,7 +24,7 @@ def test_reads_examples(tmp_path):
         "metadata": {"n": 1},
     }
     assert load_jsonl(write(tmp_path, GOOD, "", chat)) == [
-        Example("1", "1+1=", {"answer": "2"}),
+        Example("1", "1+1=", {"answer": "2"}, "2"),
         Example("b", [{"role": "user", "content": "hi\u2028"}], {}, "x", {"n": 1}),
     ]
 
@@ -38,7 +38,7 @@ def test_reads_examples(tmp_path):
         ({**GOOD, "hidden": "2"}, "line 2, field 'hidden': expected an object, got '2'"),
         ({**GOOD, "prompt": []}, "line 2, field 'prompt': expected a string or a list"),
         ({**GOOD, "glod": "2"}, "line 2: unknown field 'glod': did you mean 'gold'"),
-        ({**GOOD, "id": "1"}, "line 2, field 'id': '1' is already on line 1"),
+        ({**GOOD, "id": "1"}, "line 2, field 'id': '1' is already that of .*line 1$"),
     ],
 )
 def test_malformed_files(tmp_path, line, words):

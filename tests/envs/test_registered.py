@@ -92,5 +92,5 @@ def test_make_vec_of_the_text_level(id):
     env = gym.make_vec(id, num_envs=2)
     env.reset(seed=0)
     _, rewards, terminated, _, _ = env.step(("", ""))
-    assert terminated.all()
+    assert terminated.all() == ("Tools" not in id)  # with tools, an empty message gets a helpful answer
     env.close()

@@ -2,6 +2,7 @@
 
 import copy
 from dataclasses import replace
+from random import Random
 
 import pytest
 from small_tasks import Share, make_task
@@ -31,6 +32,7 @@ def test_an_episode():
             "kind": "passed",
             "components": {"hits": 1.0},
             "feedback": "compared",
+            "forgeable": False,
         },
     }
 
@@ -154,7 +156,8 @@ def test_judges_by_name_are_shared_and_stay_open():
     assert first.extra_verifiers["exact_match"] is second.extra_verifiers["exact_match"]
 
 
-def test_render():
-    env = TextEnv(TASK, render_mode="ansi")
-    play(env, "tac")
-    assert env.render() == "[user]\nspell cat\n\n\n[assistant]\ntac"
+def test_a_task_without_a_teacher_demonstrates_its_gold_answer():
+    task = make_task()
+    example = task.problems("train")[3]
+    assert task.demonstrate(example, Random(0)) == example.gold
+    assert task.solution(example) == [example.gold]

@@ -3,10 +3,13 @@
 import gymnasium as gym
 import numpy as np
 import pytest
+import tokenizers
 from gymnasium.spaces import Text
 from small_tasks import Echo, Share, make_task
+from tokenizers.models import BPE
 
 from llm_envs import EpisodeError, OptionError, TextEnv, TokenEnv, TokenError
+from llm_envs.tokenizer import FastTokenizer
 
 EOS, PAD = 257, 256
 
@@ -168,18 +171,20 @@ class TestForeignEnvironment:
         observation, _ = env.reset(seed=0)
         prompt = prefix(env, observation)
         observation, reward, terminated, _, info = write(env, "hey", EOS)
-        assert (reward, terminated, info) == (3.0, False, {"round": 1})
+        assert (reward, terminated, info) == (3.0, False, {"round": 1, "reencoding_differs": False})
         assert prefix(env, observation) == prompt + "hey" + "again a\n"
         assert observation["remaining"][0] == 8
         assert write(env, "", EOS)[1] == 0.0
         _, reward, terminated, truncated, info = write(env, "bye", EOS)
-        assert (reward, terminated, truncated, info) == (3.0, True, False, {"round": 3, "stop_reason": "stop"})
+        assert (reward, terminated, truncated) == (3.0, True, False)
+        assert info == {"round": 3, "stop_reason": "stop", "reencoding_differs": False}
 
     def test_budget_ends_an_episode_that_would_go_on(self):
         env = make(Echo(), max_new_tokens=3)
         env.reset()
         _, reward, terminated, _, info = write(env, "hey")
-        assert (reward, terminated, info) == (3.0, True, {"round": 1, "stop_reason": "length"})
+        assert (reward, terminated) == (3.0, True)
+        assert info == {"round": 1, "stop_reason": "length", "reencoding_differs": False}
 
     def test_an_observation_that_does_not_fit_ends_the_episode(self):
         env = make(Echo(), max_length=14, max_new_tokens=8)
@@ -194,7 +199,8 @@ class TestForeignEnvironment:
         env = make(Echo(), max_new_tokens=20)
         env.reset()
         _, reward, terminated, _, info = write(env, written, EOS)
-        assert (reward, terminated, info) == (0.0, True, {"stop_reason": "invalid_action"})
+        assert (reward, terminated) == (0.0, True)
+        assert info == {"stop_reason": "invalid_action", "reencoding_differs": False}
 
     def test_it_says_no_number_of_examples(self):
         assert make(Echo()).num_examples is None
@@ -217,8 +223,13 @@ def test_reasons_pass_through_wrappers_of_the_text_level():
     assert write(env, "", PAD)[4]["verdict"]["kind"] == "invalid_action"
 
 
-def test_render():
-    env = make(render_mode="ansi")
-    env.reset(options={"index": 0})
-    write(env, "ta")
-    assert env.render() == "spell cat\nta"
+def test_reencoding_is_counted_and_never_done():
+    merged = tokenizers.Tokenizer(BPE(vocab={"a": 0, "b": 1, "ab": 2, "<eos>": 3}, merges=[("a", "b")]))
+    env = make(Echo(), tokenizer=FastTokenizer(merged, eos_token="<eos>"), max_new_tokens=12)
+    for turn, differs in [([2, 3], False), ([0, 1, 3], True), ([1, 0, 3], False), ([3], False)]:
+        start = env.reset(seed=1)[0]["length"][0]
+        for token in turn[:-1]:
+            assert "reencoding_differs" not in env.step(token)[4]
+        observation, *_, info = env.step(turn[-1])
+        assert info["reencoding_differs"] is differs
+        assert observation["tokens"][start : start + len(turn)].tolist() == turn

@@ -21,11 +21,13 @@ from llm_envs.lazy import LazyExamples, LazyStream
 from llm_envs.task import Task, content_hash
 from verifiers import Example
 
-SIZES: Mapping[str, int] = {"train": 8000, "validation": 500, "test": 500}
+SIZES: Mapping[str, int] = {"train": 100_000, "validation": 500, "test": 500}
 SPLITS = tuple(SIZES)
 MAX_NEW_TOKENS = 32
 """Longest answer plus a stop token, at one token per character."""
 
+TEACHER_RIGHT = 0.45
+"""Share of demonstrations that are right; the others repeat the input as it stands."""
 _TRIES = 1000
 
 Step = Callable[[str], str]
@@ -193,6 +195,12 @@ def problems(split: str, difficulty: int = 1) -> LazyExamples:
     return _problems(split, difficulty)
 
 
+def demonstrate(example: Example, rng: Random) -> str:
+    """The imperfect teacher: greedy decoding of a policy that has learnt it copies, and sampling is sometimes right."""
+    question = str(example.prompt)
+    return example.gold if rng.random() < TEACHER_RIGHT else question.partition(": ")[2].strip()
+
+
 def make_task(difficulty: int = 1) -> Task:
     """The task `Transform`: one transformation, or two (`difficulty=2`) joined by "then"."""
     if difficulty not in (1, 2):
@@ -202,6 +210,7 @@ def make_task(difficulty: int = 1) -> Task:
         problems=partial(problems, difficulty=difficulty),
         splits=SPLITS,
         verifier="exact_match",
+        demonstrate=demonstrate,
         max_new_tokens=MAX_NEW_TOKENS,
         judge_unfinished=False,
     )

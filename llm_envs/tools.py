@@ -1,0 +1,189 @@
+"""Tools: plain functions that a policy calls in the middle of an episode.
+
+    def view(path: str) -> str:
+        \"\"\"Show a file with numbered lines.
+
+        Args:
+            path: name of the file.
+        \"\"\"
+
+A tool's schema is derived from its annotations and its docstring, as `transformers` does it, so every chat template
+that takes tools takes these.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
+from typing import Any, Literal, Protocol, Union
+
+from llm_envs.error import OptionError, unknown
+from llm_envs.text_env import Message
+from verifiers import Answer, Verifier
+
+_JSON_TYPES: dict[Any, str] = {
+    str: "string", int: "integer", float: "number", bool: "boolean", list: "array", dict: "object", type(None): "null",
+}  # fmt: skip
+_ARGUMENT_DOC = re.compile(r"^ {4}(\w+)(?: \([^)]*\))?: (.*(?:\n {8,}\S.*)*)", re.MULTILINE)
+
+
+class ToolError(ValueError):
+    """A call that cannot be carried out; its message is what the policy reads."""
+
+
+class ToolCall(Message):
+    """A message that calls a tool; for agents that do not write tokens.
+
+    Its text is what the policy would have written, so it lies in the action space and stays in the transcript.
+    `ToolFormat.call` makes one.
+    """
+
+    name: str
+    arguments: Mapping[str, Any]
+
+    def __new__(cls, text: str, name: str, arguments: Mapping[str, Any]) -> ToolCall:  # type: ignore[override]
+        """Attach the call to its text."""
+        call = str.__new__(cls, text)
+        call.stop_reason, call.name, call.arguments = "stop", name, dict(arguments)
+        return call
+
+
+class ToolSession(Protocol):
+    """The state that the tools of one episode work on; picklable, made anew at every `reset`.
+
+    Attributes:
+        submitted: whether a tool has ended the episode.
+    """
+
+    submitted: bool
+
+    def tools(self, verifier: Verifier) -> Mapping[str, Callable[..., str]]:
+        """The functions a policy may call, by name; `verifier` is the environment's, for tools that run code."""
+
+    def answer(self) -> Answer:
+        """What is judged at the end."""
+
+
+def tool_schema(function: Callable[..., Any]) -> dict[str, Any]:
+    """JSON schema of a tool, in the shape chat templates take.
+
+    Raises:
+        OptionError: the docstring or an annotation is missing, or a type has no JSON counterpart.
+    """
+    name = function.__name__
+    text = inspect.getdoc(function)
+    if not text:
+        raise OptionError(f"the tool {name!r} needs a docstring that says what it does")
+    summary, _, rest = text.partition("\nArgs:\n")
+    described = {word: " ".join(what.split()) for word, what in _ARGUMENT_DOC.findall(rest.partition("\n\n")[0])}
+    hints = typing.get_type_hints(function)
+    properties, required = {}, []
+    for argument, parameter in inspect.signature(function).parameters.items():
+        if argument not in hints or argument not in described:
+            missing = "an annotation" if argument not in hints else "a line under `Args:`"
+            raise OptionError(f"the argument {argument!r} of the tool {name!r} needs {missing}")
+        properties[argument] = {**_json_type(hints[argument], name), "description": described[argument]}
+        if parameter.default is parameter.empty:
+            required.append(argument)
+    parameters: dict[str, Any] = {"type": "object", "properties": properties}
+    if required:
+        parameters["required"] = required
+    return {"type": "function", "function": {"name": name, "description": summary.strip(), "parameters": parameters}}
+
+
+def _json_type(hint: Any, tool: str) -> dict[str, Any]:
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if hint in _JSON_TYPES:
+        return {"type": _JSON_TYPES[hint]}
+    if origin is Literal and len({type(choice) for choice in inner}) == 1 and type(inner[0]) in _JSON_TYPES:
+        return {"type": _JSON_TYPES[type(inner[0])], "enum": list(inner)}
+    if origin is list and len(inner) == 1:
+        return {"type": "array", "items": _json_type(inner[0], tool)}
+    if origin is dict and len(inner) == 2:
+        return {"type": "object", "additionalProperties": _json_type(inner[1], tool)}
+    if origin in (Union, types.UnionType) and len(inner) == 2 and type(None) in inner:
+        return {**_json_type(next(kind for kind in inner if kind is not type(None)), tool), "nullable": True}
+    raise OptionError(f"the tool {tool!r} takes {hint}, which has no JSON type")
+
+
+class ToolBox:
+    """Calls tools by name and turns everything that goes wrong into a sentence for the policy.
+
+    Args:
+        functions: the tools.
+        timeout_s: wall-clock seconds a call may take. The thread of a late call cannot be stopped, only left alone:
+            a tool that runs untrusted code must use a sandbox, whose limits do stop it.
+        max_chars: longer results are cut in the middle, with a note.
+    """
+
+    def __init__(self, functions: Mapping[str, Callable[..., str]], timeout_s: float = 30.0, max_chars: int = 4000):
+        self._functions, self._timeout_s, self._max_chars = functions, timeout_s, max_chars
+
+    @property
+    def schemas(self) -> list[dict[str, Any]]:
+        """One schema per tool."""
+        return [tool_schema(function) for function in self._functions.values()]
+
+    def call(self, name: str, arguments: Mapping[str, Any]) -> str:
+        """The tool's result, or what is wrong with the call; raises `VerifierError` when a tool's own judge broke."""
+        if name not in self._functions:
+            return f"error: {unknown('tool', name, self._functions)}"
+        function = self._functions[name]
+        try:
+            result = self._in_time(function, _checked(function, arguments))
+        except (ToolError, FutureTimeout) as error:
+            late = isinstance(error, FutureTimeout)
+            return f"error: {name} took longer than {self._timeout_s:g} s" if late else f"error: {error}"
+        if not isinstance(result, str):
+            raise OptionError(f"the tool {name!r} must return a str, got {type(result).__name__}")
+        return _cut(result, self._max_chars)
+
+    def _in_time(self, function: Callable[..., str], arguments: dict[str, Any]) -> str:
+        executor = ThreadPoolExecutor(1, "tool")
+        try:
+            return executor.submit(function, **arguments).result(self._timeout_s)
+        finally:
+            executor.shutdown(wait=False)
+
+
+def _checked(function: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments, if they fit the schema; raises `ToolError` in the policy's own words."""
+    name, parameters = function.__name__, tool_schema(function)["function"]["parameters"]
+    if not isinstance(arguments, Mapping):
+        raise ToolError(f"the arguments of {name} must be an object, got {arguments!r:.80}")
+    for argument in arguments:
+        if argument not in parameters["properties"]:
+            raise ToolError(unknown(f"argument of {name}", argument, parameters["properties"]))
+    for argument in parameters.get("required", ()):
+        if argument not in arguments:
+            raise ToolError(f"{name} needs the argument {argument!r}")
+    for argument, value in arguments.items():
+        if not _fits(value, parameters["properties"][argument]):
+            expected = parameters["properties"][argument]
+            what = f"one of {expected['enum']}" if "enum" in expected else f"of type {expected['type']}"
+            raise ToolError(f"the argument {argument!r} of {name} must be {what}, got {value!r:.80}")
+    return dict(arguments)
+
+
+def _fits(value: Any, schema: Mapping[str, Any]) -> bool:
+    if value is None:
+        return schema.get("nullable", False) or schema["type"] == "null"
+    if "enum" in schema:
+        return value in schema["enum"]
+    kinds: dict[str, Any] = {kind: python for python, kind in _JSON_TYPES.items()} | {"number": (int, float)}
+    if not isinstance(value, kinds[schema["type"]]) or (isinstance(value, bool) and schema["type"] != "boolean"):
+        return False
+    items: Sequence[Any] = value if isinstance(value, list) else ()
+    return all(_fits(item, schema["items"]) for item in items if "items" in schema)
+
+
+def _cut(text: str, max_chars: int) -> str:
+    if len(text) <= max_chars:
+        return text
+    half = max_chars // 2
+    return f"{text[:half]}\n... {len(text) - 2 * half} characters left out ...\n{text[-half:]}"
