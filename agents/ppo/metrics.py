@@ -52,6 +52,8 @@ def batch_metrics(batch: Batch, config: PPOConfig) -> dict[str, float]:
         "ppo/advantages/max": _maximum(advantages),
         "tokens/responses_len_mean": float(lengths.mean()),
         "tokens/sampled": float(lengths.sum()),
+        # Of last turns; had text been encoded again, these answers would have been trained on tokens nobody sampled.
+        "tokens/reencoding_differs": sum(bool(info.get("reencoding_differs")) for info in rollout.infos) / len(reasons),
         "policy/weight_version": rollout.weight_version,
         "val/num_eos_tokens": float(reasons.count("stop")),
         "val/length_rate": reasons.count("length") / len(reasons),
