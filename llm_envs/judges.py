@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import threading
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
 
 import verifiers
 from llm_envs.error import OptionError
@@ -38,8 +40,32 @@ def build_extra_verifiers(extra: ExtraVerifiers) -> dict[str, Verifier]:
     if isinstance(extra, str) or not isinstance(extra, (Mapping, Sequence)):
         raise OptionError(f"extra_verifiers must be a list of verifiers or a dict of named ones, got {extra!r}")
     if not isinstance(extra, Mapping):
-        names = [spec if isinstance(spec, str) else type(spec).__name__ for spec in extra]
+        names = [spec if isinstance(spec, str) else getattr(spec, "__name__", type(spec).__name__) for spec in extra]
         if len(set(names)) < len(names):
             raise OptionError(f"extra_verifiers {names} share a name; give a dict of named verifiers instead")
         extra = dict(zip(names, extra, strict=True))
     return {name: spec if isinstance(spec, Verifier) else verifiers.get_verifier(spec) for name, spec in extra.items()}
+
+
+class Loan:
+    """Verifiers that environments share because they named them alike; the last environment to close frees them.
+
+    A verifier object that a person made is theirs to close.
+    """
+
+    _users: ClassVar[Counter[int]] = Counter()
+    _lock = threading.Lock()
+
+    def __init__(self, named: Iterable[Verifier]) -> None:
+        self._named = list(named)
+        with self._lock:
+            self._users.update(map(id, self._named))
+
+    def end(self) -> None:
+        """Give the verifiers back; may be called twice. They start again if somebody asks them nevertheless."""
+        with self._lock:
+            self._users.subtract(map(id, self._named))
+            free = [verifier for verifier in self._named if self._users[id(verifier)] <= 0]
+        self._named = []
+        for verifier in free:
+            verifier.close()

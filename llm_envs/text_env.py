@@ -11,7 +11,7 @@ from typing import Any, Literal
 import gymnasium as gym
 
 from llm_envs.error import EpisodeError, OptionError, unknown
-from llm_envs.judges import ExtraVerifiers, build_extra_verifiers, build_verifier
+from llm_envs.judges import ExtraVerifiers, Loan, build_extra_verifiers, build_verifier
 from llm_envs.render import RENDER_MODES, Block, Renderer
 from llm_envs.share import SharedSpecMixin, share, unshare
 from llm_envs.spaces import UnicodeText
@@ -67,7 +67,8 @@ class TextEnv(SharedSpecMixin, gym.Env[str, str]):
     | `extra_verdicts` | end, with `extra_verifiers` | name -> such a dict, or None where that judge broke |
     | `unscored`, `verifier_error` | end, unscored | True and the reason |
 
-    Closing the environment leaves its verifiers open: `verifiers.get_verifier` shares them among environments.
+    Environments that name their verifiers alike share them; the last one to close frees their workers. A verifier
+    object is left open.
 
     ## Arguments
     `reset(options={"index": i})` takes the i-th example of the split instead of drawing one.
@@ -122,6 +123,9 @@ class TextEnv(SharedSpecMixin, gym.Env[str, str]):
             raise OptionError(f"split {self.split!r} of task {self.task.name!r} holds no examples")
         self.verifier = build_verifier(self.task, verifier, options)
         self.extra_verifiers = build_extra_verifiers(extra)
+        specs = [verifier or self.task.verifier, *(extra.values() if isinstance(extra, Mapping) else extra)]
+        judges = [self.verifier, *self.extra_verifiers.values()]
+        self._loan = Loan(judge for spec, judge in zip(specs, judges, strict=True) if isinstance(spec, str))
 
     @property
     def num_examples(self) -> int:
@@ -254,11 +258,15 @@ class TextEnv(SharedSpecMixin, gym.Env[str, str]):
             )
         return index
 
+    def close(self) -> None:
+        """Give the verifiers back; may be called twice."""
+        self._loan.end()
+
     def _identity(self, example: Example) -> dict[str, Any]:
         return {"example_id": example.id, "task": self.task.name, "split": self.split}
 
     def __getstate__(self) -> dict[str, Any]:
-        built = ("verifier", "extra_verifiers", "_examples")
+        built = ("verifier", "extra_verifiers", "_examples", "_loan")
         return {name: value for name, value in self.__dict__.items() if name not in built}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

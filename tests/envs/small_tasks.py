@@ -3,12 +3,13 @@
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Text
 
-from llm_envs import AnswerFormatError, Task
+from llm_envs import AnswerFormatError, Task, ToolCall, ToolError
 from verifiers import Answer, Example, Verdict, Verifier, VerifierError
 
 WORDS = ("cat", "horse", "bee", "giraffe", "ox")
@@ -77,6 +78,49 @@ def make_task(judge_unfinished: bool = True, budget: int = 8, verifier: Verifier
         max_new_tokens=budget,
         judge_unfinished=judge_unfinished,
     )
+
+
+class Counting:
+    """A session whose answer is the word, spelt as far as it was looked at."""
+
+    def __init__(self, example: Example) -> None:
+        self.word, self.seen, self.submitted = example.hidden["answer"], 0, False
+
+    def tools(self, verifier: Verifier):
+        def look() -> str:
+            """Show one letter more."""
+            self.seen += 1
+            return self.word[: self.seen]
+
+        def submit() -> str:
+            """Hand in what was seen."""
+            self.submitted = True
+            return ""
+
+        return {"look": look, "submit": submit}
+
+    def answer(self) -> Answer:
+        return Answer(self.word[: self.seen])
+
+
+class FirstLetter:
+    """A tool format of one's own: the first letter says which tool is called."""
+
+    def describe(self, schemas):
+        return "a or c: look, s: submit"
+
+    def call(self, name, **arguments):
+        return ToolCall({"look": "a", "submit": "s"}[name], name, arguments)
+
+    def read(self, message, schemas):
+        if message.startswith("?"):
+            raise ToolError("a call never starts with a question mark")
+        name = {"a": "look", "c": "look", "s": "submit"}.get(message[:1])
+        return None if name is None else ToolCall(message, name, {})
+
+
+def make_tool_task() -> Task:
+    return replace(make_task(), tools=Counting, tool_format=FirstLetter(), max_turns=3)
 
 
 class Echo(gym.Env[str, str]):

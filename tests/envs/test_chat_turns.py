@@ -26,7 +26,7 @@ Tools:{% for tool in tools %}
 {% endif %}"""
 
 
-def chat_tokenizer(template: str = TEMPLATE) -> PreTrainedTokenizerFast:
+def chat_tokenizer(template: str = TEMPLATE) -> Any:
     """Bytes and three special tokens."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     tokenizer = Tokenizer(models.BPE({letter: number for number, letter in enumerate(alphabet)}, []))

@@ -3,11 +3,14 @@
 import copy
 from dataclasses import replace
 from random import Random
+from typing import Any
 
+import gymnasium as gym
 import pytest
 from small_tasks import Share, make_task
 
 from llm_envs import EpisodeError, Message, OptionError, TextEnv, VerifierError
+from verifiers import Limits
 
 TASK = make_task()
 
@@ -161,3 +164,33 @@ def test_a_task_without_a_teacher_demonstrates_its_gold_answer():
     example = task.problems("train")[3]
     assert task.demonstrate(example, Random(0)) == example.gold
     assert task.solution(example) == [example.gold]
+
+
+def test_the_last_environment_to_close_frees_the_workers_of_a_named_verifier():
+    from verifiers.sandbox.pool import shared_pool
+
+    options: dict[str, Any] = {"verifier_options": {"limits": {"cpu_s": 0.7}, "workers": 1}}
+    envs = [gym.make("llm_envs/CodeRepairText-v0", **options) for _ in range(2)]
+    vector = gym.make_vec("llm_envs/CodeRepair-v0", num_envs=3, **options)
+    pool = shared_pool(Limits(cpu_s=0.7), workers=1)
+
+    def judge(env: Any) -> None:
+        env.reset(options={"index": 0})
+        assert env.step("1|pass")[4]["verdict"]["kind"]
+
+    judge(envs[0])
+    envs[0].close()
+    envs[0].close()
+    vector.close()
+    assert len(pool._alive) == 1, "another environment has it"
+    judge(envs[1])
+    envs[1].close()
+    assert len(pool._alive) == 0
+
+
+def test_a_verifier_object_is_left_open():
+    verifier = Share()
+    env = TextEnv(make_task(verifier=verifier))
+    TextEnv(make_task(), extra_verifiers=[verifier]).close()
+    env.close()
+    assert verifier.closed == 0

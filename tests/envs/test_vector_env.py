@@ -9,26 +9,29 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import TimeLimit
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_tasks import Echo, Slow, make_task
+from small_tasks import Echo, Slow, make_task, make_tool_task
 
-from llm_envs import EpisodeError, OptionError, TextEnv, TokenEnv, TokenError, TokenVectorEnv, VerifierError
+from llm_envs import EpisodeError, OptionError, TextEnv, TokenEnv, TokenError, TokenVectorEnv, ToolEnv, VerifierError
 
 EOS, PAD, ROWS = 257, 256, 3
 LETTERS = [ord(letter) for letter in "tacesroh? "]
 TASKS = {True: make_task(True), False: make_task(False)}
+TOOLS = make_tool_task()
 MODES = [mode.value for mode in AutoresetMode]
 OPTIONS: dict[str, Any] = {"max_length": 64, "max_new_tokens": 8}
 
 scenarios = given(
     seed=st.integers(0, 2**31),
     mode=st.sampled_from(MODES),
-    text=st.sampled_from(["finished", "unfinished", "foreign"]),
+    text=st.sampled_from(["finished", "unfinished", "tools", "foreign"]),
     limit=st.sampled_from([None, 5, 8]),
     masks=st.sampled_from([{}, {}, {"min_new_tokens": 2}, {"constraint": "regex:[a-z? ]{2,}"}]),
 )
 
 
 def text_env(text):
+    if text == "tools":
+        return ToolEnv(TOOLS, on_verifier_error="unscored")
     return Echo() if text == "foreign" else TextEnv(TASKS[text == "unfinished"], on_verifier_error="unscored")
 
 
