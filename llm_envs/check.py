@@ -107,7 +107,10 @@ def check_task(
             except Exception as error:  # of a person's own code, too
                 report.problems.append(f"{split}: no environment can be made: {_sentence(error)}")
                 continue
-            check.split(env, split)
+            try:
+                check.split(env, split)
+            finally:
+                env.close()
     except _TooSlow as error:
         report.problems.append(str(error))
     else:

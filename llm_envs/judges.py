@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
@@ -50,7 +51,7 @@ def build_extra_verifiers(extra: ExtraVerifiers) -> dict[str, Verifier]:
 class Loan:
     """Verifiers that environments share because they named them alike; the last environment to close frees them.
 
-    A verifier object that a person made is theirs to close.
+    A loan that is forgotten is given back. A verifier object that a person made is theirs to close.
     """
 
     _users: ClassVar[Counter[int]] = Counter()
@@ -58,14 +59,26 @@ class Loan:
 
     def __init__(self, named: Iterable[Verifier]) -> None:
         self._named = list(named)
+        self._owed = list(self._named)
         with self._lock:
-            self._users.update(map(id, self._named))
+            self._users.update(map(id, self._owed))
+        weakref.finalize(self, self._forget, self._owed).atexit = False  # at exit, sandboxes end by themselves
 
     def end(self) -> None:
-        """Give the verifiers back; may be called twice. They start again if somebody asks them nevertheless."""
-        with self._lock:
-            self._users.subtract(map(id, self._named))
-            free = [verifier for verifier in self._named if self._users[id(verifier)] <= 0]
-        self._named = []
+        """Give the verifiers back. They start again if somebody asks them nevertheless; the next call frees that."""
+        self._settle(self._owed, self._named)
+
+    @classmethod
+    def _settle(cls, owed: list[Verifier], named: Sequence[Verifier]) -> None:
+        with cls._lock:
+            cls._users.subtract(map(id, owed))
+            owed.clear()
+            free = [verifier for verifier in named if cls._users[id(verifier)] <= 0]
         for verifier in free:
             verifier.close()
+
+    @classmethod
+    def _forget(cls, owed: list[Verifier]) -> None:
+        """Give back what is owed, in a thread: a garbage collection may come while its thread holds any lock."""
+        if owed:
+            threading.Thread(target=cls._settle, args=(owed, list(owed)), daemon=True).start()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import gymnasium as gym
@@ -29,6 +31,8 @@ def _parameters(function: Callable[..., Any], *without: str) -> tuple[str, ...]:
 _TEXT_OPTIONS = _parameters(TextEnv, "task")
 _TOKEN_OPTIONS = _parameters(TokenEnv, "env")
 _VECTOR_OPTIONS = _parameters(TokenVectorEnv, "env_fns")
+_NAME = re.compile(r"[A-Za-z0-9_.-]+")
+_owners: dict[str, str] = {}  # id -> name of the task that it was registered for
 
 
 def register_task(
@@ -61,12 +65,27 @@ def register_task(
             that the two ids have unless `gymnasium.make` says otherwise, such as a split or `max_length`; those of the
             token level alone are left out of the text level.
     """
+    _check_name(name)
     parts = {"prompt": prompt, "hidden": hidden, "gold": gold, "splits": splits}
     if task is None:
         task, options = _task_of_problems(name, problems, parts, options)
     elif problems is not None or any(value is not None for value in parts.values()):
         raise OptionError(f"register_task({name!r}) takes a task, or problems (with prompt, hidden, gold, splits)")
     _register(name, task, options)
+
+
+def _ids(name: str) -> tuple[str, str]:
+    return f"llm_envs/{name}-v0", f"llm_envs/{name}Text-v0"
+
+
+def _check_name(name: str) -> None:
+    """Raise `OptionError` for what is no name, and for one whose ids are another task's."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise OptionError(f"a task's name has only letters, digits, '-', '_' and '.', got {name!r}")
+    for id in _ids(name):
+        if id in gym.registry and _owners.get(id) != name:
+            owner = f"the task {_owners[id]!r}" if id in _owners else "another environment"
+            raise OptionError(f"register_task({name!r}): {id} belongs to {owner}; choose another name")
 
 
 def _task_of_problems(name: str, problems: Any, parts: Options, options: Options) -> tuple[Task, Options]:
@@ -87,16 +106,18 @@ def _register(name: str, task: Task | TaskFactory | str, defaults: Options) -> N
     if not isinstance(task, str):
         remember_task(name, task)
     for_text = {key: value for key, value in defaults.items() if key in _TEXT_OPTIONS or key not in _TOKEN_OPTIONS}
-    for id in (f"llm_envs/{name}-v0", f"llm_envs/{name}Text-v0"):
+    token_id, text_id = _ids(name)
+    for id in (token_id, text_id):
         gym.registry.pop(id, None)  # registering a name again replaces it, without Gymnasium's warning
+        _owners[id] = name
     gym.register(
-        id=f"llm_envs/{name}-v0",
+        id=token_id,
         entry_point="llm_envs.registration:make_token_env",
         vector_entry_point="llm_envs.registration:make_token_vector_env",
         kwargs={"task": reference, **defaults},
     )
     gym.register(
-        id=f"llm_envs/{name}Text-v0",
+        id=text_id,
         entry_point="llm_envs.registration:make_text_env",
         kwargs={"task": reference, **for_text},
     )
@@ -111,7 +132,12 @@ def make_text_env(task: str | Task, **kwargs: Any) -> TextEnv:
 def make_token_env(task: str | Task, **kwargs: Any) -> TokenEnv:
     """Entry point of the token level: options of `TokenEnv`, `TextEnv` and the task's factory."""
     (token, text), rest = _split(task, kwargs, _TOKEN_OPTIONS, _TEXT_OPTIONS)
-    return TokenEnv(text_env(load_task(task, rest), text), **token)
+    level = text_env(load_task(task, rest), text)
+    with ExitStack() as on_error:
+        on_error.callback(level.close)
+        env = TokenEnv(level, **token)
+        on_error.pop_all()
+    return env
 
 
 def make_token_vector_env(task: str | Task, num_envs: int = 1, **kwargs: Any) -> TokenVectorEnv:
@@ -120,15 +146,27 @@ def make_token_vector_env(task: str | Task, num_envs: int = 1, **kwargs: Any) ->
         raise OptionError(f"num_envs must be a positive integer, got {num_envs!r}")
     (vector, text), rest = _split(task, kwargs, _VECTOR_OPTIONS, _TEXT_OPTIONS)
     loaded = load_task(task, rest)
-    return TokenVectorEnv([lambda: text_env(loaded, text)] * num_envs, **vector)
+    with ExitStack() as on_error:
+
+        def make_row() -> TextEnv:
+            row = text_env(loaded, text)
+            on_error.callback(row.close)
+            return row
+
+        env = TokenVectorEnv([make_row] * num_envs, **vector)
+        on_error.pop_all()
+    return env
 
 
 def text_env(task: Task, options: Options) -> TextEnv:
     """The text level of a task, with tools or without; problems from files are checked by the verifier that judges."""
     env = TextEnv(task, **options) if task.tools is None else ToolEnv(task, **options)
-    examples = task.problems(env.split)
-    if isinstance(examples, Records):
-        examples.validate(env.verifier)
+    with ExitStack() as on_error:
+        on_error.callback(env.close)
+        examples = task.problems(env.split)
+        if isinstance(examples, Records):
+            examples.validate(env.verifier)
+        on_error.pop_all()
     return env
 
 

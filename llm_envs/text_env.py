@@ -152,14 +152,20 @@ class TextEnv(SharedSpecMixin, gym.Env[str, str]):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Draw an example with the environment's own generator, or take the one at `options["index"]`."""
         super().reset(seed=seed)
+        self._ended = True  # stays so if the episode cannot begin
         self._example = self._examples[self._index(options or {})]
         prompt = self._example.prompt
         self._messages = (
             [{"role": "user", "content": prompt}] if isinstance(prompt, str) else [dict(message) for message in prompt]
         )
-        self._outcome, self._ended = "", False
+        self._outcome = ""
+        self._begin(self._example)
+        self._ended = False
         self._renderer.begin(self.blocks)
         return self._messages[-1]["content"], self._identity(self._example)
+
+    def _begin(self, example: Example) -> None:
+        """What else an episode on the example needs before its first step."""
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Take the policy's message to the verifier."""

@@ -12,6 +12,7 @@ from llm_envs.error import OptionError
 
 _EOS_NAMES = ("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "</s>", "<eos>", "<|eos|>", "[EOS]")
 _ASKED, _WRITTEN = {"role": "user", "content": "?"}, "[what the assistant wrote]"
+_SYSTEM = {"role": "system", "content": ""}
 _PAD_NAMES = ("<pad>", "<|pad|>", "[PAD]", "<|padding|>")
 
 
@@ -36,6 +37,11 @@ class Tokenizer(Protocol):
 
     def chat_later(self, message: Mapping[str, str], last_token: int) -> list[int]:
         """Ids that follow when the assistant has written `last_token` and `message` comes, up to its next turn."""
+
+
+def _encodable(text: str) -> str:
+    """The text with question marks for lone surrogates, which no tokenizer in Rust takes."""
+    return text.encode("utf-8", errors="replace").decode("utf-8")
 
 
 class _Immutable:
@@ -104,7 +110,7 @@ class FastTokenizer(_Immutable):
             tokenizer.no_padding()
             tokenizer.no_truncation()
         self.tokenizer = tokenizer
-        self.vocab_size: int = tokenizer.get_vocab_size(with_added_tokens=True)
+        self.vocab_size = _vocab_size(tokenizer.get_vocab(with_added_tokens=True))
         self.eos_token_id = self._special(eos_token, _EOS_NAMES)
         pad = self._special(pad_token, _PAD_NAMES)
         self.pad_token_id = self.eos_token_id if pad is None else pad
@@ -119,7 +125,7 @@ class FastTokenizer(_Immutable):
 
     def encode(self, text: str) -> list[int]:
         """Ids of the text, no special tokens added."""
-        return self.tokenizer.encode(text, add_special_tokens=False).ids
+        return self.tokenizer.encode(_encodable(text), add_special_tokens=False).ids
 
     def decode(self, ids: Sequence[int]) -> str:
         """Text of the ids, special tokens skipped."""
@@ -141,14 +147,14 @@ class HuggingFaceTokenizer(_Immutable):
 
     def __init__(self, tokenizer: Any) -> None:
         self.tokenizer = tokenizer
-        self.vocab_size = len(tokenizer)
+        self.vocab_size = max(len(tokenizer), _vocab_size(tokenizer.get_vocab()))
         self.eos_token_id: int | None = tokenizer.eos_token_id
         pad = tokenizer.pad_token_id
         self.pad_token_id: int | None = self.eos_token_id if pad is None else pad
 
     def encode(self, text: str) -> list[int]:
         """Ids of the text, no special tokens added."""
-        return list(self.tokenizer.encode(text, add_special_tokens=False))
+        return list(self.tokenizer.encode(_encodable(text), add_special_tokens=False))
 
     def decode(self, ids: Sequence[int]) -> str:
         """Text of the ids, special tokens skipped, spaces left as they are."""
@@ -168,7 +174,14 @@ class HuggingFaceTokenizer(_Immutable):
         The conversation before it is never rendered again: templates may change it (drop earlier thinking, say), and
         the tokens that the policy saw and wrote must stay as they are.
         """
-        rendered = self._render([_ASKED, {"role": "assistant", "content": _WRITTEN}, message], None)
+        turns = [_ASKED, {"role": "assistant", "content": _WRITTEN}, message]
+        try:
+            rendered = self._render(turns, None)
+        except OptionError as error:
+            try:  # some templates demand a system message
+                rendered = self._render([_SYSTEM, *turns], None)
+            except OptionError:
+                raise error from None
         before, found, later = rendered.partition(_WRITTEN)
         if not found:
             raise OptionError("the chat template changes what the assistant wrote, so a conversation cannot go on")
@@ -177,9 +190,22 @@ class HuggingFaceTokenizer(_Immutable):
     def _render(self, messages: Sequence[Mapping[str, str]], tools: Sequence[Mapping[str, Any]] | None) -> str:
         if not getattr(self.tokenizer, "chat_template", None):
             raise OptionError("message_format='chat' needs a tokenizer with a chat template; this one has none")
-        return self.tokenizer.apply_chat_template(
-            [dict(message) for message in messages], tools=tools, add_generation_prompt=True, tokenize=False
-        )
+        conversation = [
+            {key: _encodable(value) if isinstance(value, str) else value for key, value in message.items()}
+            for message in messages
+        ]
+        try:
+            return self.tokenizer.apply_chat_template(
+                conversation, tools=tools, add_generation_prompt=True, tokenize=False
+            )
+        except Exception as error:  # a template may do, and demand, anything
+            roles = ", ".join(str(message.get("role")) for message in messages)
+            raise OptionError(f"the chat template cannot render a conversation of ({roles}): {error}") from error
+
+
+def _vocab_size(vocabulary: Mapping[str, int]) -> int:
+    """Ids may have gaps, so the number of tokens does not say how large an id can be."""
+    return 1 + max(vocabulary.values(), default=-1)
 
 
 def as_tokenizer(tokenizer: Any = None) -> Tokenizer:

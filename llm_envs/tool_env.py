@@ -7,6 +7,7 @@ from typing import Any
 from llm_envs.text_env import TextEnv
 from llm_envs.tool_format import ToolFormat, as_tool_format
 from llm_envs.tools import ToolBox, ToolCall, ToolError, ToolSession
+from verifiers import Example
 
 
 class ToolEnv(TextEnv):
@@ -44,12 +45,11 @@ class ToolEnv(TextEnv):
         """JSON schemas of the tools of this episode."""
         return self._toolbox().schemas
 
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
-        """Draw an example and open a session on it."""
-        observation, info = super().reset(seed=seed, options=options)
+    def _begin(self, example: Example) -> None:
+        """Open a session on the example."""
         assert self.task.tools is not None
-        self._session, self._turn = self.task.tools(self.example), 0
-        return observation, info
+        self._session, self._turn = None, 0
+        self._session = self.task.tools(example)
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Call the tool that the message names; at the end, take the state to the verifier."""

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 from llm_envs.error import OptionError, unknown
-from llm_envs.tools import ToolCall, ToolError
+from llm_envs.tools import ToolCall, ToolError, short
 
 
 @runtime_checkable
@@ -22,7 +22,7 @@ class ToolFormat(Protocol):
     def describe(self, schemas: Sequence[Mapping[str, Any]]) -> str:
         """What a policy must know to call these tools; for prompts of models whose chat template does not say it."""
 
-    def call(self, name: str, **arguments: Any) -> ToolCall:
+    def call(self, name: str, /, **arguments: Any) -> ToolCall:
         """A call, with the text that stands for it."""
 
     def read(self, message: str, schemas: Sequence[Mapping[str, Any]]) -> ToolCall | None:
@@ -43,7 +43,7 @@ class JsonTags:
         example = '<tool_call>\n{"name": <name>, "arguments": <object of arguments>}\n</tool_call>'
         return f"You can call one of these tools per message:\n{listed}\n\nTo call one, write\n{example}"
 
-    def call(self, name: str, **arguments: Any) -> ToolCall:
+    def call(self, name: str, /, **arguments: Any) -> ToolCall:
         """The call in tags."""
         body = json.dumps({"name": name, "arguments": arguments}, ensure_ascii=False)
         return ToolCall(f"<tool_call>\n{body}\n</tool_call>", name, arguments)
@@ -87,7 +87,7 @@ class Lines:
             for tool in (schema["function"] for schema in schemas)
         )
 
-    def call(self, name: str, **arguments: Any) -> ToolCall:
+    def call(self, name: str, /, **arguments: Any) -> ToolCall:
         """The call on one line; strings with a line end, or at the end with a space, on the lines below."""
         words, text = [f"@{name}"], ""
         for position, value in enumerate(arguments.values()):
@@ -119,7 +119,7 @@ class Lines:
 def _properties(name: str, schemas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     known = {schema["function"]["name"]: schema["function"]["parameters"]["properties"] for schema in schemas}
     if name not in known:
-        raise ToolError(unknown("tool", name, known))
+        raise ToolError(unknown("tool", short(name), known))
     return known[name]
 
 

@@ -14,12 +14,12 @@ that takes tools takes these.
 from __future__ import annotations
 
 import inspect
+import queue
 import re
+import threading
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures import TimeoutError as FutureTimeout
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, Protocol, Union
 
 from llm_envs.error import OptionError, unknown
@@ -52,6 +52,10 @@ class ToolCall(Message):
         call.stop_reason, call.name, call.arguments = "stop", name, dict(arguments)
         return call
 
+    def __getnewargs__(self) -> tuple[str, str, Mapping[str, Any]]:  # type: ignore[override]
+        """What copies and pickles are made from."""
+        return str(self), self.name, self.arguments
+
 
 class ToolSession(Protocol):
     """The state that the tools of one episode work on; picklable, made anew at every `reset`.
@@ -69,13 +73,17 @@ class ToolSession(Protocol):
         """What is judged at the end."""
 
 
-def tool_schema(function: Callable[..., Any]) -> dict[str, Any]:
+def tool_schema(function: Callable[..., Any], name: str | None = None) -> dict[str, Any]:
     """JSON schema of a tool, in the shape chat templates take.
+
+    Args:
+        function: the tool.
+        name: by which it is called; None for the function's own.
 
     Raises:
         OptionError: the docstring or an annotation is missing, or a type has no JSON counterpart.
     """
-    name = function.__name__
+    name = name or function.__name__
     text = inspect.getdoc(function)
     if not text:
         raise OptionError(f"the tool {name!r} needs a docstring that says what it does")
@@ -127,38 +135,57 @@ class ToolBox:
     @property
     def schemas(self) -> list[dict[str, Any]]:
         """One schema per tool."""
-        return [tool_schema(function) for function in self._functions.values()]
+        return [tool_schema(function, name) for name, function in self._functions.items()]
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """The tool's result, or what is wrong with the call; raises `VerifierError` when a tool's own judge broke."""
-        if name not in self._functions:
-            return f"error: {unknown('tool', name, self._functions)}"
-        function = self._functions[name]
+        """The tool's result, or what is wrong with the call; any error but `ToolError` is raised as the tool raised it.
+
+        A tool whose own judge broke, for example, raises `VerifierError`.
+        """
         try:
-            result = self._in_time(function, _checked(function, arguments))
-        except (ToolError, FutureTimeout) as error:
-            late = isinstance(error, FutureTimeout)
-            return f"error: {name} took longer than {self._timeout_s:g} s" if late else f"error: {error}"
+            if name not in self._functions:
+                raise ToolError(unknown("tool", short(name), self._functions))
+            function = self._functions[name]
+            result = self._in_time(name, function, _checked(name, function, arguments))
+        except ToolError as error:
+            return _cut(f"error: {error}", self._max_chars)
         if not isinstance(result, str):
             raise OptionError(f"the tool {name!r} must return a str, got {type(result).__name__}")
         return _cut(result, self._max_chars)
 
-    def _in_time(self, function: Callable[..., str], arguments: dict[str, Any]) -> str:
-        executor = ThreadPoolExecutor(1, "tool")
+    def _in_time(self, name: str, function: Callable[..., str], arguments: dict[str, Any]) -> str:
+        outcome: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
+
+        def run() -> None:
+            try:
+                outcome.put((function(**arguments), None))
+            except BaseException as error:  # raised again below
+                outcome.put((None, error))
+
+        # A daemon of its own, since the threads of an executor are waited for when the process ends.
+        threading.Thread(target=run, name="tool", daemon=True).start()
         try:
-            return executor.submit(function, **arguments).result(self._timeout_s)
-        finally:
-            executor.shutdown(wait=False)
+            result, error = outcome.get(timeout=self._timeout_s)
+        except queue.Empty:
+            raise ToolError(f"{name} took longer than {self._timeout_s:g} s") from None
+        if error is not None:
+            raise error
+        return result
 
 
-def _checked(function: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+def short(name: str) -> str:
+    """A name as error sentences quote it; a policy may write one of any length."""
+    return name if len(name) <= 60 else f"{name[:57]}..."
+
+
+def _checked(name: str, function: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments, if they fit the schema; raises `ToolError` in the policy's own words."""
-    name, parameters = function.__name__, tool_schema(function)["function"]["parameters"]
+    parameters = tool_schema(function, name)["function"]["parameters"]
     if not isinstance(arguments, Mapping):
         raise ToolError(f"the arguments of {name} must be an object, got {arguments!r:.80}")
     for argument in arguments:
         if argument not in parameters["properties"]:
-            raise ToolError(unknown(f"argument of {name}", argument, parameters["properties"]))
+            raise ToolError(unknown(f"argument of {name}", short(str(argument)), parameters["properties"]))
     for argument in parameters.get("required", ()):
         if argument not in arguments:
             raise ToolError(f"{name} needs the argument {argument!r}")
@@ -174,12 +201,13 @@ def _fits(value: Any, schema: Mapping[str, Any]) -> bool:
     if value is None:
         return schema.get("nullable", False) or schema["type"] == "null"
     if "enum" in schema:
-        return value in schema["enum"]
+        return any(type(value) is type(choice) and value == choice for choice in schema["enum"])
     kinds: dict[str, Any] = {kind: python for python, kind in _JSON_TYPES.items()} | {"number": (int, float)}
     if not isinstance(value, kinds[schema["type"]]) or (isinstance(value, bool) and schema["type"] != "boolean"):
         return False
-    items: Sequence[Any] = value if isinstance(value, list) else ()
-    return all(_fits(item, schema["items"]) for item in items if "items" in schema)
+    inner = schema.get("items", schema.get("additionalProperties"))
+    items: Iterable[Any] = value.values() if isinstance(value, dict) else value
+    return inner is None or all(_fits(item, inner) for item in items)
 
 
 def _cut(text: str, max_chars: int) -> str:

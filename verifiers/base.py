@@ -127,3 +127,10 @@ class Verifier(ABC):
 
     def close(self) -> None:  # noqa: B027 - most judges hold nothing
         """Free workers and devices; may be called twice."""
+
+
+def hidden_of(example: Example) -> Mapping[str, Any]:
+    """`example.hidden`; raises `VerifierError` where it is no mapping, so that no judge fails with a bare TypeError."""
+    if not isinstance(example.hidden, Mapping):
+        raise VerifierError(f"example {example.id!r}: hidden must be a mapping, got {example.hidden!r}")
+    return example.hidden

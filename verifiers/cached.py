@@ -3,8 +3,9 @@
     Cached("math_equal")                                # as long as this object lives
     Cached("math_equal", path="verdicts.sqlite3")       # for later runs and other processes, too
 
-The key is everything a judge may read: the example's prompt, hidden data and gold, and the answer's text, files and
-transcript; in a file also the judge's fingerprint, so that a changed judge is asked anew. Errors are not remembered.
+The key is everything a judge may read: all of the example, `id` and `metadata` too, and the answer's text, files and
+transcript; in a file also the judge's fingerprint, so that a changed judge is asked anew. So the same problem under
+another id is asked anew, and `metadata` must be plain values. Errors are not remembered.
 
 Not covered: nothing is ever removed (about 300 bytes a verdict), and two processes that meet a new question at the same
 time both ask. SQLite's locks need a file system that keeps them; some network file systems do not.

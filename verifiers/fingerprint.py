@@ -63,15 +63,14 @@ def source_hash(*modules: str) -> str:
 
 
 def pair_hash(example: Example, answer: Answer) -> str:
-    """Hash of everything a verifier may read; `id` and `metadata` of the example do not count.
+    """Hash of everything a verifier may read, `id` and `metadata` of the example included.
 
     Raises:
-        VerifierError: the example's hidden data hold something other than plain values.
+        VerifierError: the example or the answer holds something other than plain values.
     """
     try:
-        text = canonical(
-            [example.prompt, example.hidden, example.gold, answer.text, answer.files, list(answer.transcript)]
-        )
+        asked = [example.id, example.prompt, example.hidden, example.gold, example.metadata]
+        text = canonical([*asked, answer.text, answer.files, list(answer.transcript)])
     except TypeError as error:
         raise VerifierError(f"example {example.id!r}: cannot be a cache key: {error}") from None
     return hashlib.sha256(text.encode()).hexdigest()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from llm_envs.code_repair.scripts import call_text, of_test, script_text
+from llm_envs.judges import Loan
 from llm_envs.tools import ToolError
 from verifiers import Answer, Example, FunctionTests, Verifier, get_verifier
 from verifiers.sandbox.channel import Reply
@@ -66,16 +67,15 @@ class Workspace:
 
         def run_tests() -> str:
             """Run the public examples and show what fails."""
-            runner = verifier if isinstance(verifier, FunctionTests) else get_verifier("function_tests")
+            if isinstance(verifier, FunctionTests):
+                return self._run_tests(verifier)
+            runner = get_verifier("function_tests", workers=1)
             assert isinstance(runner, FunctionTests)
-            if "calls" in self._public[0]:
-                player = Answer("", files={**self._files, "player.py": _PLAYER.format(self._entry)})
-                scripts = [of_test(test)[0] for test in self._public]
-                replies = runner.try_calls(player, "play", scripts, file="player.py")
-                return "".join(map(self._report_script, self._public, replies))
-            calls = [test["args"] for test in self._public]
-            replies = runner.try_calls(self.answer(), self._entry, calls)
-            return "".join(map(self._report, self._public, replies))
+            loan = Loan([runner])  # other environments may use it at the same time
+            try:
+                return self._run_tests(runner)
+            finally:
+                loan.end()
 
         def submit() -> str:
             """Hand in the program; the hidden tests judge it."""
@@ -83,6 +83,16 @@ class Workspace:
             return "submitted"
 
         return {tool.__name__: tool for tool in (view, replace_lines, run_tests, submit)}
+
+    def _run_tests(self, runner: FunctionTests) -> str:
+        if "calls" in self._public[0]:
+            player = Answer("", files={**self._files, "player.py": _PLAYER.format(self._entry)})
+            scripts = [of_test(test)[0] for test in self._public]
+            replies = runner.try_calls(player, "play", scripts, file="player.py")
+            return "".join(map(self._report_script, self._public, replies))
+        calls = [test["args"] for test in self._public]
+        replies = runner.try_calls(self.answer(), self._entry, calls)
+        return "".join(map(self._report, self._public, replies))
 
     def _lines(self, path: str) -> list[str]:
         if path not in self._files:

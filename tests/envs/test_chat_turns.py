@@ -8,7 +8,7 @@ import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from llm_envs import OptionError
+from llm_envs import OptionError, as_tokenizer
 
 ID = "llm_envs/CodeRepairTools-v0"
 FEW = {"train": 70, "validation": 70, "test": 30}
@@ -93,3 +93,19 @@ def test_no_template():
     tokenizer.chat_template = None
     with pytest.raises(OptionError, match="needs a tokenizer with a chat template"):
         play(tokenizer)
+
+
+def test_a_template_that_demands_a_system_message():
+    demand = "{%- if messages[0].role != 'system' %}{{ raise_exception('system first') }}{% endif %}"
+    message = {"role": "tool", "content": "ok"}
+    strict, plain = (as_tokenizer(chat_tokenizer(template)) for template in (demand + TEMPLATE, TEMPLATE))
+    assert strict.chat_later(message, 0) == plain.chat_later(message, 0)
+    with pytest.raises(OptionError, match="the chat template cannot render .*: system first"):
+        strict.chat([message])
+
+
+def test_lone_surrogates_in_messages():
+    tokenizer = as_tokenizer(chat_tokenizer())
+    odd, even = ({"role": "tool", "content": content} for content in ("\udc80", "?"))
+    assert tokenizer.chat([odd]) == tokenizer.chat([even])
+    assert tokenizer.chat_later(odd, 0) == tokenizer.chat_later(even, 0)

@@ -1,10 +1,13 @@
 """Names, keyword arguments and sharing: what `gymnasium.make` passes on."""
 
+import contextlib
 import copy
+import gc
 import pickle
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +16,11 @@ import pytest
 from small_tasks import Share, make_task
 
 import llm_envs
-from llm_envs import ByteTokenizer, OptionError, register_task
+from llm_envs import ByteTokenizer, OptionError, check_task, register_task
 from llm_envs.task import load_task
 
 ID, TEXT_ID = "llm_envs/Reverse-v0", "llm_envs/ReverseText-v0"
+WATCHED = "test_registration:Watched"
 ROOT = Path(llm_envs.__file__).parents[1]
 
 
@@ -131,3 +135,59 @@ def test_register_task(task):
     finally:
         for id in ("llm_envs/Mine-v0", "llm_envs/MineText-v0"):
             del gym.registry[id]
+
+
+@pytest.mark.parametrize("name", ["", None, 5, "my task", "a/b", "é"])
+def test_names_that_cannot_be_registered(name):
+    before = set(gym.registry)
+    with pytest.raises(OptionError, match="a task's name has only letters"):
+        register_task(name, make_task())
+    assert set(gym.registry) == before
+
+
+def test_a_name_whose_ids_are_another_tasks():
+    spec = gym.registry[TEXT_ID]
+    with pytest.raises(OptionError, match="llm_envs/ReverseText-v0 belongs to the task 'Reverse'"):
+        register_task("ReverseText", make_task())
+    assert gym.registry[TEXT_ID] is spec
+    assert "llm_envs/ReverseText-v0" in gym.registry
+
+
+class Watched(Share):
+    """Counts in the class, since environments make one of their own."""
+
+    closes = 0
+
+    def close(self):
+        Watched.closes += 1
+
+
+@pytest.mark.parametrize("use", [
+    lambda: make(ID, verifier=WATCHED, max_length=-1),
+    lambda: gym.make_vec(ID, num_envs=3, verifier=WATCHED, max_length=-1),
+    lambda: check_task(ID, limit=1, verifier=WATCHED, rebuild=False),
+])  # fmt: skip
+def test_verifiers_are_given_back(use):
+    Watched.closes = 0
+    with contextlib.suppress(OptionError):
+        use()
+    assert Watched.closes
+
+
+def test_a_loan_is_given_back_by_every_close_and_when_forgotten():
+    Watched.closes = 0
+    first, second = (make(TEXT_ID, verifier=WATCHED).unwrapped for _ in range(2))
+    first.close()
+    first.close()
+    assert Watched.closes == 0, "the second has it"
+    second.close()
+    second.reset()
+    second.close()
+    assert Watched.closes == 2
+    third = make(TEXT_ID, verifier=WATCHED)
+    del third
+    gc.collect()
+    deadline = time.monotonic() + 10
+    while Watched.closes == 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert Watched.closes == 3

@@ -65,6 +65,23 @@ def test_tokenizer_without_an_end():
     assert TokenEnv(TextEnv(make_task()), tokenizer=bare, stop_token_ids=[1]).pad_token_id == 1
 
 
+def test_ids_with_gaps():
+    transformers = pytest.importorskip("transformers")
+    source = tokenizers.Tokenizer(tokenizers.models.WordLevel({"a": 0, "<unk>": 1, "</s>": 9}, unk_token="<unk>"))
+    assert as_tokenizer(source).vocab_size == 10
+    assert as_tokenizer(transformers.PreTrainedTokenizerFast(tokenizer_object=source)).vocab_size == 10
+
+
+def test_lone_surrogates():
+    transformers = pytest.importorskip("transformers")
+    source = word_tokenizer()
+    for tokenizer in (
+        as_tokenizer(source),
+        as_tokenizer(transformers.PreTrainedTokenizerFast(tokenizer_object=source)),
+    ):
+        assert tokenizer.encode("cat \ud800") == [2, *tokenizer.encode("?")]
+
+
 def test_transformers_object_folder_and_chat(tmp_path):
     transformers = pytest.importorskip("transformers")
     source = transformers.PreTrainedTokenizerFast(

@@ -1,6 +1,10 @@
 """Tools: their schemas, the two formats of a call, and what a policy reads when something is wrong."""
 
+import copy
 import json
+import pickle
+import subprocess
+import sys
 import time
 from typing import Any, Literal
 
@@ -219,3 +223,72 @@ def test_formats_by_name():
 def test_descriptions_name_every_tool():
     assert "@replace_lines <path> <first> <last> <text>" in Lines().describe(SCHEMAS)
     assert '"replace_lines"' in JsonTags().describe(SCHEMAS)
+
+
+def counted(counts: dict[str, int], name: str = "", level: Literal[1, 2] = 1) -> str:
+    """Counts.
+
+    Args:
+        counts: Numbers by word.
+        name: Whose they are.
+        level: How deep.
+    """
+    return f"{counts} {name} {level}"
+
+
+def test_a_call_can_be_copied():
+    call = JsonTags().call("search", word="x")
+    for again in (copy.copy(call), copy.deepcopy(call), pickle.loads(pickle.dumps(call))):
+        assert (again, again.name, again.arguments, again.stop_reason) == (call, "search", {"word": "x"}, "stop")
+
+
+def test_a_tool_that_hangs_does_not_keep_the_process():
+    code = """if True:
+        import threading
+        from llm_envs.tools import ToolBox
+        def hang() -> str:
+            "Hangs."
+            threading.Event().wait()
+        print(ToolBox({"hang": hang}, timeout_s=0.1).call("hang", {}))
+    """
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20)
+    assert done.stdout == "error: hang took longer than 0.1 s\n", done.stderr
+
+
+def test_a_tools_own_timeout_is_not_the_boxs():
+    def asks() -> str:
+        """Asks a server."""
+        raise TimeoutError("no answer from the server")
+
+    with pytest.raises(TimeoutError, match="no answer from the server"):
+        ToolBox({"asks": asks}).call("asks", {})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "result"),
+    [
+        ({"counts": {"a": 1}, "name": "me", "level": 2}, "{'a': 1} me 2"),
+        ({"counts": {"a": "1"}}, "error: the argument 'counts' of count must be of type object"),
+        ({"counts": {}, "level": True}, "error: the argument 'level' of count must be one of [1, 2]"),
+        ({"counts": {}, "level": 1.0}, "error: the argument 'level' of count must be one of [1, 2]"),
+    ],
+)
+def test_values_are_checked_and_the_name_is_that_of_the_mapping(arguments, result):
+    box = ToolBox({"count": counted})
+    assert [schema["function"]["name"] for schema in box.schemas] == ["count"]
+    assert box.call("count", arguments).startswith(result)
+
+
+@pytest.mark.parametrize("format", [JsonTags(), Lines()], ids=["json", "lines"])
+def test_an_argument_may_be_called_name(format: ToolFormat):
+    call = format.call("count", counts={}, name="me")
+    assert (call.name, call.arguments) == ("count", {"counts": {}, "name": "me"})
+
+
+@pytest.mark.parametrize("name", ["submit", "x" * 100_000])
+def test_errors_are_short(name):
+    assert len(ToolBox(TOOLS).call(name, {"y" * 100_000: 1})) < 300
+    with pytest.raises(ToolError) as error:
+        Lines().read(f"@{'z' * 100_000}", SCHEMAS)
+    assert len(str(error.value)) < 300
+    assert len(ToolBox(TOOLS).call("broken", {"path": "p" * 100_000})) < 4100

@@ -3,24 +3,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
+from add_problem import ADD
 
-from verifiers import Answer, Example, FunctionTests, Limits, PytestFiles, Verdict
-
-ADD = Example(
-    id="add",
-    prompt="Write add(a, b).",
-    hidden={
-        "entry": "add",
-        "tests": [
-            {"args": [1, 2], "expected": 3},
-            {"args": [0, 0], "expected": 0},
-            {"args": [-3, 5], "expected": 2},
-            {"args": [10, -4], "expected": 6},
-        ],
-    },
-)
-CORRECT = "def add(a, b):\n    return a + b\n"
-WRONG = "def add(a, b):\n    return a - b\n"
+from verifiers import Answer, FunctionTests, Limits, PytestFiles, Verdict
 
 Judge = Callable[[str], Verdict]
 

@@ -87,18 +87,22 @@ def test_everything_that_a_judge_may_read_is_in_the_key(path: Path | None):
         (replace(EXAMPLE, hidden={"answer": (42,)}), answer),
         (replace(EXAMPLE, hidden={"answer": [42]}), answer),
         (replace(EXAMPLE, gold=""), answer),
+        (replace(EXAMPLE, id="other"), answer),
+        (replace(EXAMPLE, metadata={"x": 1}), answer),
         (EXAMPLE, Answer("a ")),
         (EXAMPLE, Answer("a", files={"f": "x"})),
         (EXAMPLE, Answer("a", transcript=[{"role": "user", "content": "x"}])),
     ]
-    same = [(replace(EXAMPLE, id="other", metadata={"x": 1}), answer)]
+    same = [(replace(EXAMPLE), replace(answer))]
     cached.verify_batch(different + same)
     assert [len(batch) for batch in counter.batches] == [len(different)]
 
 
-def test_hidden_data_that_cannot_be_a_key_are_an_error():
+def test_an_example_that_cannot_be_a_key_is_an_error():
     with pytest.raises(VerifierError, match="'e'.*object is no plain value"):
         Cached(Counter()).verify(replace(EXAMPLE, hidden={"answer": object()}), Answer("a"))
+    with pytest.raises(VerifierError, match="'e'.*object is no plain value"):
+        Cached(Counter()).verify(replace(EXAMPLE, metadata={"x": object()}), Answer("a"))
 
 
 def test_errors_are_not_remembered(path: Path | None):

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 import pytest
-from conftest import ADD, CORRECT
+from add_problem import ADD, CORRECT
 
 from verifiers import (
     Answer,

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ADD, CORRECT
+from add_problem import ADD, CORRECT
 from containment_probes import LIMITS, PROBES, run_probe
 from other_users import NOBODY, run_python
 
-from verifiers import Answer, FunctionTests, Limits
+from verifiers import Answer, Example, FunctionTests, Limits
 from verifiers.sandbox.rungs import AUTO
 
 PROBES_SCRIPT = str(Path(__file__).with_name("containment_probes.py"))
@@ -134,3 +134,29 @@ def test_fork_bomb_ends_and_leaves_nothing():
     assert verifier.verify(ADD, Answer(bomb)).kind == "timeout"
     assert run_probe("processes") == [1]
     assert verifier.verify(ADD, Answer(CORRECT)).kind == "passed"
+
+
+@pytest.mark.parametrize("sandbox", ["bubblewrap", "namespaces"])
+def test_executions_share_no_network(sandbox: str):
+    source = (
+        "import socket\nseen = [line for line in open('/proc/net/dev') if 'lo:' in line][0].split()[2]\n"
+        "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\ns.bind(('127.0.0.1', 0))\n"
+        "for _ in range(7): s.sendto(b'x', s.getsockname())\ndef f(): return seen"
+    )
+    problem = Example("f", "", {"entry": "f", "tests": [{"args": [], "expected": "0"}]})
+    verifier = FunctionTests(Limits(cpu_s=1), sandbox, workers=1)
+    assert [verifier.verify(problem, Answer(source)).kind for _ in range(3)] == ["passed"] * 3
+    verifier.close()
+
+
+@pytest.mark.parametrize("sandbox", ["bubblewrap", "namespaces"])
+def test_packages_that_nobody_asked_for_are_not_there(sandbox: str):
+    source = (
+        "import glob\ndef f():\n    found = []\n    for top in ('/py', '/usr', '/usr/local'):\n"
+        "        for name in ('site', 'dist'): found += glob.glob(f'{top}/lib/python*/{name}-packages/*')\n"
+        "    return found"
+    )
+    problem = Example("f", "", {"entry": "f", "tests": [{"args": [], "expected": []}]})
+    verifier = FunctionTests(Limits(cpu_s=1), sandbox, workers=1)
+    assert verifier.verify(problem, Answer(source)).kind == "passed"
+    verifier.close()

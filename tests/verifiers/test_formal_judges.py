@@ -83,6 +83,40 @@ def test_a_malformed_schema_is_the_judges_fault(json_schema: JsonSchema, schema:
 
 
 @pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"a": {"items": {"$ref": "#/$defs/nope"}}}},
+        {"properties": {"a": {"$ref": "http://localhost:1/x"}}},
+        {"anyOf": [True, {"$dynamicRef": "#nope"}]},
+        {"properties": {"a": {"$ref": "#/x/y"}}, "x": {"y": {"items": {"$ref": "#/x/z"}}}},
+        {"properties": {"a": {"$ref": "#/x"}}, "x": [1]},
+        {"properties": {"a": {"$ref": "#/allOf/b"}}, "allOf": [True]},
+        {"$schema": "http://json-schema.org/draft-04/schema#", "not": {"$ref": "#/definitions/nope"}},
+    ],
+)
+def test_a_reference_that_leads_nowhere_is_found_before_an_answer_reaches_it(json_schema: JsonSchema, schema: Any):
+    for call in (json_schema.validate, lambda example: json_schema.verify(example, Answer('"text"'))):
+        with pytest.raises(VerifierError, match=r"'e'.*\['schema'\].*reference"):
+            call(Example("e", "", {"schema": schema}))
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$defs": {"a": {"$anchor": "b"}, "c": {"$id": "c"}}, "allOf": [{"$ref": "#/$defs/a"}, {"$ref": "#b"}]},
+        {"$id": "http://x/y", "$defs": {"c": {"$id": "c"}}, "items": {"$ref": "c"}, "not": {"$ref": "#/$defs/c/x"}}
+        | {"not": {"$ref": "c#/$defs/d"}, "$defs": {"c": {"$id": "c", "$defs": {"d": False}}}},
+        {"$ref": "https://json-schema.org/draft/2020-12/schema", "enum": [{"$ref": "#/nope"}, "text", {}]},
+        {"const": {}, "x": {"$ref": "#/nope"}, "properties": {"$ref": {"$ref": "#/properties/a"}, "a": True}},
+        {"properties": {"a": {"items": {"$ref": "#"}}}},
+    ],
+)
+def test_a_reference_that_leads_somewhere_is_fine(json_schema: JsonSchema, schema: Any):
+    json_schema.validate(Example("e", "", {"schema": schema}))
+    assert judged(json_schema, {"schema": schema}, "{}").passed
+
+
+@pytest.mark.parametrize(
     ("expected", "text", "kind"),
     [
         (r"\frac{1}{2}", "0.5", "passed"),

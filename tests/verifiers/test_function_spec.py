@@ -227,3 +227,74 @@ def test_trying_calls(verifier: FunctionTests):
     assert kinds("") == ["load"] * 3
     assert kinds("\0") == ["bad_source"] * 3
     assert [reply.value for reply in verifier.try_calls(Answer("def f(x): return [x]"), "f", [[1], [2]])] == [[1], [2]]
+
+
+def forged(data: bytes) -> str:
+    send = "os.write(4, len(d).to_bytes(4, 'big') + d)"
+    return f"import os\ndef f(*a, **k):\n    d = {data!r}\n    {send}\n    os._exit(0)\n"
+
+
+@pytest.mark.parametrize("data", [b"t2:s8:functionN", b"t2:s5:classN", b"t2:s5:valuel1:i" + b"f" * 16385 + b";"])
+@pytest.mark.parametrize("unordered", [False, True])
+def test_forged_answers_are_bad_frames_not_errors_of_the_judge(verifier: FunctionTests, data: bytes, unordered: bool):
+    problem = example("f", {"args": [1], "expected": [1]}, unordered=unordered)
+    assert kind(verifier, problem, forged(data)) == "bad_frame"
+
+
+def test_large_results_are_compared_in_any_order():
+    verifier = FunctionTests({"result_bytes": 4 << 20})
+    problem = example("f", {"args": [], "expected": ["y"]}, unordered=True)
+    assert kind(verifier, problem, "def f(): return ['x' * 2_000_000]") == "wrong"
+
+
+def test_many_files_and_large_sources_are_the_answers_fault_and_large_arguments_are_fine():
+    verifier = FunctionTests({"source_bytes": 4 << 20})
+    files = {f"module_with_a_long_name_{number:030d}.py": "" for number in range(20_000)}
+    assert verifier.verify(TWICE, Answer("", files={"main.py": MAIN, **files})).kind == "bad_source"
+    assert verifier.verify(TWICE, Answer("x = '" + "y" * 1_500_000 + "'\ndef f(x): return 2 * x + 1")).passed
+    large = example("f", {"args": ["x" * 700_000], "kwargs": {"b": "x" * 700_000}, "expected": 1})
+    verifier.validate(large)
+    assert kind(verifier, large, "def f(a, b): return 1") == "passed"
+
+
+def test_deep_arguments_are_refused_before_anything_is_judged(verifier: FunctionTests):
+    deep: Any = 1
+    for _ in range(62):
+        deep = [deep]
+    with pytest.raises(VerifierError, match="nested too deeply"):
+        verifier.validate(example("f", {"args": [deep], "expected": 1}))
+
+
+def test_keywords_are_kept_too_and_without_tolerance(verifier: FunctionTests):
+    problem = example("f", {"args": [], "kwargs": {"xs": [3, 1]}, "expected": [1, 3]}, keep_arguments=True)
+    assert kind(verifier, problem, "def f(xs):\n    xs.sort()\n    return list(xs)") == "wrong"
+    assert kind(verifier, problem, "f = lambda xs: sorted(xs)") == "passed"
+    near = example("f", {"args": [[1.0]], "expected": None}, keep_arguments=True, tolerance=0.5)
+    assert kind(verifier, near, "def f(x): x[0] = 1.4") == "wrong"
+    assert (
+        kind(
+            verifier, example("f", {"args": [[float("nan")]], "expected": 1}, keep_arguments=True), "def f(x): return 1"
+        )
+        == "passed"
+    )
+
+
+def test_what_no_answer_can_meet_is_refused_before_anything_is_judged(verifier: FunctionTests):
+    tests: list[tuple[dict[str, Any], str]] = [
+        ({"args": [], "expected": "x" * 500_000}, "larger than a result may be"),
+        ({"args": [], "expected": [float("nan")]}, "NaN"),
+    ]
+    for test, complaint in tests:
+        with pytest.raises(VerifierError, match=complaint):
+            verifier.validate(example("f", test))
+    with pytest.raises(VerifierError, match="does not go with equals"):
+        verifier.validate(example("f", {"args": [], "equals": [1]}, unordered=True))
+    broken: list[Any] = [None, [], "x"]
+    for hidden in broken:
+        with pytest.raises(VerifierError, match="example 'x': hidden must be"):
+            verifier.verify(Example("x", "", hidden), Answer(""))
+
+
+def test_memory_error_may_be_expected(verifier: FunctionTests):
+    problem = example("f", {"args": [], "raises": "MemoryError"})
+    assert kind(verifier, problem, "def f(): raise MemoryError") == "passed"

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from conftest import ADD, CORRECT, WRONG
+from add_problem import ADD, CORRECT, WRONG
 
 from verifiers import Answer, Example, FunctionTests, VerifierError
 from verifiers.code.function_tests import exception_name

@@ -117,5 +117,14 @@ def test_malformed_fields_are_the_judges_fault(fields: Any):
         judged({}, fields)
 
 
+@pytest.mark.parametrize("key", [0, True, None])
+def test_keys_are_strings(key: Any):
+    for fields, place in (({"a": {key: 1}}, r"\.a"), ({"a": [{"b": {key: {}}}]}, r"\.a\[0\]\.b"), ({key: 1}, "")):
+        with pytest.raises(
+            VerifierError, match=rf"'e': hidden\['fields'\]{place} must have strings as keys, got {key}"
+        ):
+            JsonFields().validate(Example("e", "", {"fields": fields}))
+
+
 def test_places():
     assert dict(fields_of({"a": {"b": [1, []]}, "c": {}})) == {("a", "b", 0): 1, ("a", "b", 1): [], ("c",): {}}

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from conftest import ADD, CORRECT
+from add_problem import ADD, CORRECT
 
 from verifiers import Answer, FunctionTests, Limits
 from verifiers.sandbox.channel import Execution

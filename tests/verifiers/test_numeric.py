@@ -52,6 +52,8 @@ def group(number: int, mark: str) -> str:
         ("-$5", -5),
         ("\u20ac-5", -5),
         ("0e999999999", 0),
+        *(("**5**", 5), ("*5*", 5), ("***5***", 5), ("__5__", 5), ("_5_", 5)),
+        *(("**-5**", -5), ("_-5_", -5), ("-**5**", -5), ("**45%**", "9/20"), ("**45** %", "9/20"), ("**_5_**", 5)),
     ],
 )
 def test_what_is_read(mode: str, text: str, value: Any):
@@ -74,6 +76,16 @@ def test_what_is_read(mode: str, text: str, value: Any):
         ("1\n234", 234),
         ("\u7b54\u6848\u662f42", 42),
         ("it costs $1,234.50.", "2469/2"),
+        ("The answer is **42**.", 42),
+        ("**Answer:** 42", 42),
+        ("**2 * 3 = 6**", 6),
+        ("**Final\nAnswer: 42**", 42),
+        ("\u7b54\u6848\u662f**42**\u3002", 42),
+        ("Step 1 **234**", 234),
+        (f"Step 1{NO_BREAK}**234**", 234),
+        ("the blank is ____5____", 5),
+        *(("It is 42!", 42), ("= 42!\nReally", 42), ("<answer>42!</answer>", 42), ("5! = 120", 120)),
+        *(("Answer:30", 30), ("Part 2: 5", 5), ("it is '5'", 5), ("\\boxed{5}", 5), ("(2) 5", 5)),
     ],
 )
 def test_the_last_number_counts(text: str, value: Any):
@@ -87,6 +99,9 @@ def test_the_last_number_counts(text: str, value: Any):
         *("", "none", "x2", "1,5", "1,2345", "12,34,567", "1.234,56", "1,234,56"),
         *("1.2.3", "3/4/5", "3 / 4 / 5", "12/25/2024", "2^10", "2**10", "10\u2078", "2,3,5", "(3,4)", "7 then 1,5"),
         *("1/0", "1 5/3", "-$-5", "1e5e5", "0x1F", "3.5/2", "\x00", "\ud800", "\u0663"),
+        *("10 ^ 5", "2 ** 5", "2^ 5", "10^{ 5}", "2^(5)", "2^(-5)", "(5)^2", "5 ^ n", "2 ^ **5**", "**2**5"),
+        *("(3)/(5)", "3/(5)", "(3) / 5", "3 / **5**", r"\frac{3}{5}", "5!x", "5!(n)", "3!/5"),
+        *("5_000", "1_5", "5_", "1'005", "5'000", "1\u2019005", "5b101", "0b101", "0o5", "0xFF", "10:5", "5:30"),
     ],
 )
 def test_what_is_ambiguous_or_no_number_is_unparsable(text: str):
@@ -101,11 +116,16 @@ def test_what_is_too_large_is_not_computed(text: str):
 
 
 @pytest.mark.parametrize(
-    "unit", ["1 ", "1,", "1", "1/", "- ", "$", "1e", "1 111", ",", "1.1", "x 10^", "1,111", "123 "]
+    "unit",
+    [
+        *("1 ", "1,", "1", "1/", "- ", "$", "1e", "1 111", ",", "1.1", "x 10^", "1,111", "123 "),
+        *("*", "_", "_*", " **1** ", " _1", "^(", "^ ", "1 / ", "/(", "\n ", "1!", ")", "( ", "*1_ "),
+    ],
 )
 def test_long_answers_are_read_in_linear_time(unit: str):
     began = time.process_time()
     judged(5, unit * (100_000 // len(unit)))
+    judged(5, "2" + unit * (100_000 // len(unit)) + " 5")
     assert time.process_time() - began < 2
 
 
@@ -179,7 +199,7 @@ def test_fractions_and_mixed_numbers_go_round(number: Fraction):
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.text(alphabet="0123456789,. /-+e$%x^*\u2212\u00a0ab\n", max_size=30))
+@given(st.text(alphabet="0123456789,. /-+e$%x^*_!':({})\u2212\u00a0ab\n", max_size=30))
 def test_no_text_raises(text: str):
     for mode in ("last", "whole"):
         judged(5, text, mode=mode)

@@ -5,7 +5,7 @@ import sys
 from typing import Any
 
 import pytest
-from conftest import ADD, CORRECT
+from add_problem import ADD, CORRECT
 from other_users import run_python
 
 from verifiers import Answer, FunctionTests, Limits, SandboxUnavailable

@@ -8,6 +8,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from processes import wait_until
 from pytest_suites import ADD, CORRECT, judge
 
 from verifiers import Answer, Example, Limits, PytestFiles, VerifierError
@@ -143,6 +144,70 @@ def change(how, *things, grid=None):
     verdict = judge(proxy, text, source)
     assert verdict.feedback == "all 6 tests passed", verdict
     assert judge(proxy, text, "def change(how, *things, grid=None): return len(things)").kind == "wrong"
+
+
+def test_arguments_are_changed_before_an_exception(proxy: PytestFiles):
+    text = "import pytest\nfrom solution import f\ndef test():\n    xs = [1]\n    with pytest.raises(ValueError): f(xs)\n    assert xs == "
+    changes, keeps = "def f(xs):\n    xs.append(2)\n    raise ValueError", "def f(xs): raise ValueError"
+    assert judge(proxy, text + "[1]", changes).kind == "wrong"
+    assert judge(proxy, text + "[1, 2]", changes).passed
+    assert judge(proxy, text + "[1]", keeps).passed
+    assert judge(proxy, text + "[1]", "def f(xs):\n    xs.append(f)\n    raise ValueError").kind == "unserialisable"
+    filled = "def f(xs):\n    xs += range(10**6)\n    raise MemoryError"
+    assert judge(proxy, text + "[1]", filled).kind == "memory"
+
+
+CONSTANTS = """
+D = {'a': 1}
+PAIR = ([1], 2)
+old = cache = {}
+def f(x):
+    D['a'] = x
+    PAIR[0].append(x)
+    return x
+def fails(x):
+    D['a'] = x
+    raise ValueError
+def rebind():
+    global cache
+    cache = {1: 2}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "passes"),
+    [
+        ("assert f(2) == 2 and D == {'a': 2}", True),
+        ("assert f(2) == 2 and D == {'a': 1}", False),
+        ("first = solution.D\n    f(2)\n    assert first is not None and first == solution.D == D == {'a': 2}", True),
+        ("assert f(2) == 2 and PAIR == ([1, 2], 2)", True),
+        ("with pytest.raises(ValueError): fails(3)\n    assert D == {'a': 3}", True),
+        ("rebind()\n    assert cache == {} and solution.cache == {1: 2} and solution.old == {}", True),
+        ("rebind()\n    assert cache == {1: 2}", False),
+        ("cache[2] = 3 if f(1) else 4\n    f(1)", None),
+    ],
+)
+def test_constants_are_those_of_the_submission(proxy: PytestFiles, body: str, passes: bool | None):
+    text = f"import pytest, solution\nfrom solution import D, PAIR, cache, f, fails, rebind\ndef test():\n    {body}"
+    if passes is None:
+        with pytest.raises(VerifierError, match="changes cache"):
+            judge(proxy, text, CONSTANTS)
+    else:
+        assert judge(proxy, text, CONSTANTS).passed == passes
+
+
+def test_a_constant_that_becomes_unserialisable_fails(proxy: PytestFiles):
+    text = "from solution import D, f\ndef test(): assert f(2) == 2 and D"
+    assert judge(proxy, text, "D = {1: 1}\ndef f(x):\n    D[f] = f\n    return x").kind == "unserialisable"
+
+
+@pytest.mark.parametrize("size", [200_000, 300_000, 900_000])
+def test_large_arguments_are_no_part_of_the_result(proxy: PytestFiles, size: int):
+    text = f"from solution import f\ndef test(): assert f('x' * {size}) == {size} and f(['x' * 1000] * {size // 1010}) == {size // 1010}"
+    assert judge(proxy, text, "def f(x): return len(x)").passed
+    assert judge(proxy, text, "def f(x): return x * 9").kind == "too_large"
+    raising = "import pytest\nfrom solution import f\ndef test():\n    with pytest.raises(ValueError): f('x' * 300_000)"
+    assert judge(proxy, raising, "def f(x): raise ValueError").passed
 
 
 def test_an_object_given_twice_must_not_be_changed(proxy: PytestFiles):
@@ -299,3 +364,19 @@ def test_the_trusted_process_dies_with_the_trainer(tmp_path: Path):
                 return
             deadline.wait(0.05)
     pytest.fail("the helper lives on")
+
+
+def test_a_killed_trainer_leaves_no_folder(tmp_path: Path):
+    with subprocess.Popen(
+        [sys.executable, "-c", TRAINER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        cwd=Path(__file__).parents[2],
+    ) as trainer:
+        assert trainer.stdout is not None
+        trainer.stdout.readline()
+        assert wait_until(lambda: [*tmp_path.glob("pytest-files-*/test_a.py")])
+        trainer.kill()
+        trainer.wait()
+        assert wait_until(lambda: not [*tmp_path.glob("pytest-files-*")])

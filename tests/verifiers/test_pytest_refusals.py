@@ -163,3 +163,58 @@ def test_what_is_missing_can_be_asked_for():
 """
     verdict = judge(proxy, text, CORRECT + "LIMITS = {'low': [0], 'high': (9,)}")
     assert verdict.feedback == "all 6 tests passed", verdict
+
+
+TEXT_USES = {
+    "str of the info": "with pytest.raises(ValueError) as e: f(-1)\n    assert 'negative' in str(e)",
+    "call form": "e = pytest.raises(ValueError, f, -1)\n    assert 'negative' in str(e.value)",
+    "match of the call form": "e = pytest.raises(ValueError, f, -1)\n    e.match('negative')",
+    "kept after the handler": "m = ''\n    try: f(-1)\n    except ValueError as e: m = str(e)\n    assert 'pw' not in m",
+    "arguments": "e = pytest.raises(ValueError, f, -1).value\n    assert e.args == ('negative',)",
+    "first argument": "e = pytest.raises(ValueError, f, -1).value\n    assert e.args[0].startswith('neg')",
+    "format": "e = pytest.raises(ValueError, f, -1).value\n    assert f'{e}' == 'negative'",
+    "empty": "e = pytest.raises(ValueError, f, -1).value\n    assert str(e)",
+    "unittest": "import unittest\n    e = pytest.raises(ValueError, f, -1).value\n    unittest.TestCase().assertIn('negative', str(e))",
+}
+
+
+@pytest.mark.parametrize("name", TEXT_USES)
+def test_the_text_of_an_exception_is_refused_when_looked_at(proxy: PytestFiles, name: str):
+    text = f"import pytest\nfrom solution import f\ndef test():\n    {TEXT_USES[name]}"
+    with pytest.raises(VerifierError, match="(?s)only the class.*in_process"):
+        judge(proxy, text, "def f(x): raise ValueError('negative')")
+    assert judge(proxy, text, "def f(x): return x").kind == "wrong" or "kept" in name
+
+
+MESSAGES = {
+    "nothing caught": "f(-1)",
+    "in a message": "try: f(-1)\n    except Exception as e: pytest.fail(f'raised {e}')",
+    "the whole message": "try: f(-1)\n    except Exception as e: pytest.fail(str(e))",
+    "added": "try: f(-1)\n    except Exception as e: assert False, 'raised ' + str(e) + repr(e) + '%s' % e",
+    "raised again": "try: f(-1)\n    except Exception as e: raise RuntimeError(str(e)) from e",
+    "unittest": "import unittest\n    unittest.TestCase().assertEqual(f(-1), 1)",
+}
+
+
+@pytest.mark.parametrize(
+    "raised", ["ValueError", "KeyError", "AssertionError", "OSError", "SyntaxError", "ImportError", "SystemExit"]
+)
+@pytest.mark.parametrize("name", MESSAGES)
+def test_an_unexpected_exception_is_no_refusal(proxy: PytestFiles, name: str, raised: str):
+    text = f"import pytest\nfrom solution import f\ndef test():\n    {MESSAGES[name]}"
+    verdict = judge(proxy, text, f"def f(x): raise {raised}('negative')")
+    assert (verdict.score, verdict.kind) == (0.0, "exception"), verdict
+
+
+def test_classes_of_exceptions_are_the_builtin_ones(proxy: PytestFiles):
+    text = """
+import pytest
+from solution import f
+@pytest.mark.parametrize("kind", [ValueError, KeyError, AssertionError, OSError, StopIteration, SyntaxError])
+def test(kind):
+    with pytest.raises(kind) as e: f(kind.__name__)
+    assert e.type == kind and type(pytest.raises(kind, f, kind.__name__).value) is kind
+    with pytest.raises((kind, ZeroDivisionError)): f(kind.__name__)
+"""
+    verdict = judge(proxy, text, "import builtins\ndef f(x): raise getattr(builtins, x)('negative')")
+    assert verdict.passed, verdict

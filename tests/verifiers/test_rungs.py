@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import ADD, CORRECT
+from add_problem import ADD, CORRECT
 from other_users import run_python, start_python, users
 from processes import descendants, running, wait_until
 

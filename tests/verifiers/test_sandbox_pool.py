@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from conftest import ADD, CORRECT, WRONG
+from add_problem import ADD, CORRECT, WRONG
 from processes import descendants, running, wait_until
 
 from verifiers import Answer, FunctionTests, Limits, SandboxUnavailable, VerifierError

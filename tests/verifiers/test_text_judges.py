@@ -5,7 +5,24 @@ from typing import Any
 
 import pytest
 
-from verifiers import Answer, Contains, ExactMatch, Example, RegularExpression, Verdict, Verifier, VerifierError
+from verifiers import (
+    Answer,
+    Contains,
+    ExactMatch,
+    Example,
+    JsonSchema,
+    MathEqual,
+    Numeric,
+    RegularExpression,
+    Verdict,
+    Verifier,
+    VerifierError,
+)
+from verifiers.text.json_fields import JsonFields
+from verifiers.text.word_list import WordList
+from verifiers.text.writing import Constraints
+
+JUDGES = (Contains, RegularExpression, ExactMatch, Numeric, JsonFields, JsonSchema, MathEqual, Constraints)
 
 
 def judged(verifier: Verifier, hidden: dict[str, Any], text: str) -> Verdict:
@@ -79,3 +96,16 @@ def test_a_malformed_pattern_is_the_judges_fault(pattern: Any):
 def test_wrong_options_are_refused(kind: Any, options: dict[str, Any]):
     with pytest.raises(ValueError, match=re.escape(next(iter(options)))):
         kind(**options)
+
+
+@pytest.mark.parametrize("hidden", [None, [], "answer"])
+@pytest.mark.parametrize("kind", JUDGES)
+def test_hidden_data_that_are_no_mapping_are_the_judges_fault(kind: type[Verifier], hidden: Any):
+    judge, example = kind(), Example("x", "", hidden)
+    for call in (judge.validate, lambda example: judge.verify(example, Answer("1"))):
+        with pytest.raises(
+            VerifierError, match=f"^example 'x': hidden must be a mapping, got {re.escape(repr(hidden))}$"
+        ):
+            call(example)
+    judge.close()
+    assert WordList().verify(example, Answer("a")).kind == "wrong"  # it reads no hidden data

@@ -32,6 +32,13 @@ def test_words_are_whole_and_case_does_not_count():
     assert words_of("a_b 3rd") == ["a", "b", "3rd"]
 
 
+@pytest.mark.parametrize("dash", ["\u2013", "\u2014"])
+def test_a_dash_parts_words(dash: str):
+    assert met(f"She lit the lamp{dash}the river shone.", kind="contains", words=["lamp"])
+    assert not met(f"She saw the boat{dash}it was old.", kind="avoids", words=["boat"])
+    assert met(f"She saw the boat{dash}it was old.", kind="words", min=7, max=7)
+
+
 def test_letters_count_with_accents_and_in_capitals():
     assert met(TEXT, kind="avoids_letters", letters="kzx")
     assert not met(TEXT, kind="avoids_letters", letters="xP")
@@ -156,6 +163,13 @@ def test_the_prompt_is_no_answer():
     assert judged("The lamp fell into the river.", *constraints, prompt=prompt).passed
 
 
+def test_a_prompt_of_several_parts_is_read():
+    prompt = [{"role": "user", "content": [{"type": "image"}, {"type": "text", "text": "Use the words: lamp."}, "x"]}]
+    assert judged("Use the words: lamp.", *AVOIDS, prompt=prompt).kind == "copied"
+    assert judged("A lamp.", *AVOIDS, prompt=prompt).passed
+    assert judged("A lamp.", *AVOIDS, prompt=[{"role": "user", "content": None}, {"role": "user"}]).passed
+
+
 def test_accents_dashes_and_quotation_marks_are_plain_text():
     verdict = judged("\u201cLe café est fermé\u201d \u2013 said Zoë\u2026 and Björn\u2019s cat.", *AVOIDS)
     assert verdict.passed, verdict
@@ -184,6 +198,14 @@ def test_the_limit_is_an_option():
         ),
         ([{"kind": "contains", "words": ["two words"]}], "field 'words'"),
         ([{"kind": "contains", "words": []}], "field 'words'"),
+        (
+            [{"kind": "contains", "words": ["\u043f\u0440\u0438\u0432\u0435\u0442"]}],
+            r"\[0\] \(contains\), field 'words'.*plain Latin",
+        ),
+        ([{"kind": "contains", "words": ["a" * 31]}], r"\[0\] \(contains\), field 'words'.*30 characters"),
+        ([{"kind": "contains", "words": ["\u00df" * 16]}], "field 'words'"),  # 32 letters, case folded
+        ([{"kind": "starts_with", "text": "\u041f"}], "field 'text'"),
+        ([{"kind": "ends_with", "text": "a\u0301"}], "field 'text'"),
         ([{"kind": "contains"}], "needs 'words'"),
         ([{"kind": "contains", "words": ["a"], "case": "lower"}], "unknown field 'case'"),
         ([{"kind": "words"}], "needs 'min' or 'max'"),

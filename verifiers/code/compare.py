@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections import Counter
 from typing import Any
 
@@ -97,7 +98,7 @@ def _fingerprint(value: Any) -> bytes:
     if kind is float:
         if value != value:
             raise _NotANumber
-        return encode(value + 0.0)  # -0.0 becomes 0.0
+        return encode(value + 0.0, sys.maxsize)  # -0.0 becomes 0.0
     if kind in (list, tuple):
         items = [_fingerprint(item) for item in value]
     elif kind in (set, frozenset):
@@ -105,5 +106,5 @@ def _fingerprint(value: Any) -> bytes:
     elif kind is dict:
         items = sorted(_fingerprint((key, item)) for key, item in value.items())
     else:
-        return encode(value)
+        return encode(value, sys.maxsize)
     return b"%s%d[%s]" % (kind.__name__.encode(), len(items), b"".join(b"%d:%s" % (len(item), item) for item in items))

@@ -4,7 +4,7 @@
         "entry": "add",                     # a function; "Class.method", called on a fresh Class(); or a Class
         "tests": [...],
         "scoring": "all",                   # 1 or 0; "fraction" for the share of tests that pass
-        "tolerance": 0.0,                   # for floats, see `compare.same_value`
+        "tolerance": 0.0,                   # for floats, see `compare.same_value`; not with equals
         "unordered": False,                 # True: the outermost list or tuple of a result may be in any order
         "keep_arguments": False,            # True: a call that changes its arguments is wrong
         "file": "main.py",                  # of an answer made of files: the one that holds the entry
@@ -33,7 +33,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from verifiers.base import Example, VerifierError
+from verifiers.base import Example, VerifierError, hidden_of
 from verifiers.code.compare import has_free_order
 from verifiers.sandbox.codec import Unserialisable, encode
 
@@ -86,7 +86,7 @@ class _Complaint(ValueError):
 def read_spec(example: Example) -> FunctionSpec:
     """Check `example.hidden`; raises `VerifierError` that names the example and the field."""
     try:
-        return _read(example.hidden)
+        return _read(hidden_of(example))
     except _Complaint as error:
         raise VerifierError(f"example {example.id!r}: hidden{error}") from None
 
@@ -108,6 +108,8 @@ def _read(hidden: Mapping[str, Any]) -> FunctionSpec:
     if not isinstance(tests, list | tuple) or not tests:
         raise _Complaint(f"['tests'] must be a non-empty list, got {tests!r}")
     steps = tuple(_read_test(entry, test, f"['tests'] item {index}") for index, test in enumerate(tests))
+    if flags["unordered"] and any(step.equals for test in steps for step in test):
+        raise _Complaint("['unordered'] does not go with equals; give expected")
     if flags["unordered"] and not all(has_free_order(step.expected, tolerance) for test in steps for step in test):
         raise _Complaint("['unordered'] with a tolerance needs lists of numbers")
     file = hidden.get("file", "main.py")
@@ -175,7 +177,7 @@ def _plain_list(value: Any, where: str) -> Sequence[Any]:
 
 def _check_plain(value: Any, where: str) -> None:
     try:
-        encode(value)
+        encode(((value,),))  # as deep as it lies in a request and in the answer to it
     except Unserialisable as error:
         raise _Complaint(f"{where}: {error} is not a plain value") from None
 

@@ -16,16 +16,19 @@ from __future__ import annotations
 
 import builtins
 import re
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from verifiers.base import Answer, Example, Verdict
+from verifiers.base import Answer, Example, Verdict, VerifierError
 from verifiers.code.compare import equal_value, same_items, same_value
 from verifiers.code.function_spec import FunctionSpec, Step, read_spec
 from verifiers.code.sandboxed import FEEDBACK, SandboxedVerifier, clean_source, source_complaint
 from verifiers.sandbox.channel import Execution, Reply
+from verifiers.sandbox.codec import encode
 
+_MAX_FILES = 100
 _FILE_NAME = re.compile(r"[A-Za-z_]\w{0,60}\.py", re.ASCII)
 _ENDS_EXECUTION = frozenset({"timeout", "died", "bad_frame"})
 _MEANT_TO_RAISE = {"wrong": "did not raise the expected exception", "exception": "raised the wrong exception"}
@@ -38,8 +41,17 @@ class FunctionTests(SandboxedVerifier):
     """
 
     def validate(self, example: Example) -> None:
-        """Check `example.hidden`; raises `VerifierError` that names the example and the field."""
-        read_spec(example)
+        """Check `example.hidden`, and that an answer could meet it; raises `VerifierError` naming example and field."""
+        spec = read_spec(example)
+        for index, steps in enumerate(spec.tests):
+            for step in steps:
+                where = (
+                    f"example {example.id!r}: hidden['tests'] item {index}: {'equals' if step.equals else 'expected'}"
+                )
+                if len(encode(step.expected, sys.maxsize)) > self.limits.result_bytes:
+                    raise VerifierError(f"{where} is larger than a result may be (Limits.result_bytes)")
+                if not same_value(step.expected, step.expected):
+                    raise VerifierError(f"{where} holds NaN, which equals nothing")
 
     def verify(self, example: Example, answer: Answer) -> Verdict:
         """Judge one submission.
@@ -90,7 +102,9 @@ class FunctionTests(SandboxedVerifier):
         others = {name: clean_source(text) for name, text in answer.files.items() if name != file}
         source = clean_source(answer.files.get(file, "") if answer.files else answer.text)
         limit = self.limits.source_bytes
-        complaints = [source_complaint(text, limit) for text in (source, *others.values(), "".join(others.values()))]
+        everything = "".join(part for item in others.items() for part in item)
+        complaints = [source_complaint(text, limit) for text in (source, *others.values(), everything)]
+        complaints += ["the code has too many files"] * (len(others) > _MAX_FILES)
         complaints += [f"{name!r:.40} is no name of a module" for name in others if not _FILE_NAME.fullmatch(name)]
         return source, others, next(filter(None, complaints), "")
 
@@ -122,16 +136,31 @@ def _first_failure(execution: Execution, spec: FunctionSpec, steps: tuple[Step, 
         want_after = after is not None and step.verb != "attribute"
         reply = execution.ask(step.verb, step.name, step.args, step.kwargs, want_after)
         if step.raises:
-            if reply.kind == "exception" and step.raises in reply.value:
+            if reply.kind in ("exception", "memory") and step.raises in (reply.value or ()):
                 continue
         elif reply.kind == "value":
-            value, arguments, _ = reply.value if want_after else (reply.value, (), {})
+            value, *left = reply.value if want_after else (reply.value,)
             same = equal_value if step.equals else same_items if spec.unordered else same_value
-            unchanged = not want_after or same_value(arguments, tuple(after or ()), spec.tolerance)
-            if unchanged and same(value, step.expected, spec.tolerance):
+            if _as_left(left, spec, step) and same(value, step.expected, spec.tolerance):
                 continue
         return ("wrong" if reply.kind == "value" else reply.kind), step, reply
     return None
+
+
+def _as_left(left: Sequence[Any], spec: FunctionSpec, step: Step) -> bool:
+    """Whether a call left its arguments and keywords (none, if nobody asked) as it should."""
+    if not left:
+        return True
+    arguments, keywords = left
+    if spec.keep_arguments and not _unchanged(keywords, step.kwargs):
+        return False
+    if step.args_after is None:
+        return _unchanged(arguments, tuple(step.args))
+    return same_value(arguments, tuple(step.args_after), spec.tolerance)
+
+
+def _unchanged(left: Any, given: Any) -> bool:
+    return same_value(left, given) or encode(left, sys.maxsize) == encode(given, sys.maxsize)  # NaN is equal to nothing
 
 
 def load_feedback(reply: Reply, entry: str) -> str:

@@ -6,13 +6,15 @@ by an equal one counts as the same.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
 from verifiers.sandbox.codec import encode
 
 
-def _containers(value: Any) -> list[Any]:
+def containers(value: Any) -> list[Any]:
+    """Every list, dict and set that can be reached, one that is reached twice two times."""
     found: list[Any] = []
     waiting = [value]
     while waiting and len(found) < 1 << 16:  # a list that contains itself is refused when it is encoded
@@ -28,7 +30,7 @@ def _containers(value: Any) -> list[Any]:
 
 def shares_a_container(value: Any) -> bool:
     """Whether a list, dict or set can be reached in two ways."""
-    found = _containers(value)
+    found = containers(value)
     return len({id(item) for item in found}) < len(found)
 
 
@@ -73,7 +75,7 @@ def _update_items(old: list[Any], new: list[Any]) -> list[Any]:
     """What is unchanged stays the same object, also at another place; what changed at its place is changed in place."""
     if not any(type(item) in (list, dict, set, tuple) for item in old):
         return new
-    before, after = [encode(item) for item in old], [encode(item) for item in new]
+    before, after = ([encode(item, sys.maxsize) for item in items] for items in (old, new))
     unchanged: dict[bytes, list[Any]] = {}
     for code, item in zip(reversed(before), reversed(old), strict=True):
         unchanged.setdefault(code, []).append(item)

@@ -28,7 +28,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from verifiers.base import Answer, Example, Verdict, VerifierError
+from verifiers.base import Answer, Example, Verdict, VerifierError, hidden_of
 from verifiers.code.function_spec import SCORINGS
 from verifiers.code.function_tests import load_feedback
 from verifiers.code.sandboxed import FEEDBACK, SandboxedVerifier, clean_source, source_complaint
@@ -68,8 +68,15 @@ class ProgramTests(SandboxedVerifier):
     """
 
     def validate(self, example: Example) -> None:
-        """Check `example.hidden`; raises `VerifierError` that names the example and the field."""
-        _read_spec(example)
+        """Check `example.hidden`, and that a program can print it; raises `VerifierError` naming example and field."""
+        for index, test in enumerate(_read_spec(example).tests):
+            where = f"example {example.id!r}: hidden['tests'] item {index}: stdout"
+            try:
+                size = len(test.stdout.encode())
+            except UnicodeEncodeError:
+                raise VerifierError(f"{where} holds a lone surrogate, which no output can") from None
+            if size > self.limits.result_bytes:
+                raise VerifierError(f"{where} is larger than an output may be (Limits.result_bytes)")
 
     def verify(self, example: Example, answer: Answer) -> Verdict:
         """Judge one program.
@@ -151,7 +158,7 @@ def _same_token(got: str, expected: str, tolerance: float) -> bool:
 
 def _read_spec(example: Example) -> _Spec:
     """Check `example.hidden`; raises `VerifierError` that names the example and the field."""
-    hidden = example.hidden
+    hidden = hidden_of(example)
 
     def complain(field: str, problem: str) -> VerifierError:
         return VerifierError(f"example {example.id!r}: hidden[{field!r}] {problem}")

@@ -187,14 +187,15 @@ class _Relay:
             size = _receive(channel, 4, deadline)
             if not size:
                 return
-            verb, name, arguments, keywords, want_after = decode(
-                _receive(channel, int.from_bytes(size, "big"), deadline)
-            )
+            request = _receive(channel, int.from_bytes(size, "big"), deadline)
+            if not request:
+                return
+            verb, name, arguments, keywords, want_after = decode(request)
             reply = self._execution.ask(verb, name, arguments, keywords, want_after) if not self.ended else None
             answer = reply or Reply(self.ended)
             self.ended = answer.kind if answer.kind in _ENDS_EXECUTION else ""
             self.heard |= answer.kind != "function" or name not in self._functions
-            data = encode(tuple(answer), self._result_bytes + 64)
+            data = encode(tuple(answer), self._result_bytes + len(request) + 64)
             channel.settimeout(max(1e-3, deadline - time.monotonic()))
             try:
                 channel.sendall(len(data).to_bytes(4, "big") + data)

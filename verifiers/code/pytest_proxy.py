@@ -7,12 +7,16 @@ therefore never reaches pytest.
 
 Two things can go wrong, and they are kept apart:
 
-* `Refused`: the tests want something that cannot be carried. Their fault, whatever the submission does.
+* `Refused`: the tests want something that cannot be carried. Their fault, whatever the submission does; only whether
+  the text of an exception is looked at (see `pytest_text.py`) can depend on what it raises.
 * `Failed`: the submission did not answer with a plain value. Its fault; a test in which that happens cannot pass, even
   if it catches the exception.
 
-Not covered: classes, objects, generators, coroutines, callbacks; the text of exceptions; results or nested arguments
-that share an object with another; which names a module has (`dir`).
+Lists, dicts and sets among the constants that were read are brought up to date after every call, as the same objects.
+
+Not covered: classes, objects, generators, coroutines, callbacks; the text of exceptions, and their attributes such as
+`errno`; results, constants or nested arguments that share an object with another, or a constant given as an argument
+and changed: the submission changes a copy; which names a module has (`dir`).
 """
 
 from __future__ import annotations
@@ -26,9 +30,10 @@ import sys
 import threading
 import types
 import warnings
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
-from verifiers.code.in_place import has_foreign_type, shares_a_container, update
+from verifiers.code.in_place import containers, has_foreign_type, shares_a_container, update
+from verifiers.code.pytest_text import Text
 from verifiers.sandbox.codec import MAX_BYTES, Unserialisable, decode, encode
 
 _CLASS_NAME = re.compile(r"_*[A-Z]\w*[a-z]\w*")
@@ -41,6 +46,7 @@ _ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "UnicodeTranslateError": ("", 0, 0, ""),
     "ExceptionGroup": ("", [Exception()]),
 }
+"""Of classes that take no text alone."""
 
 
 class Refused(BaseException):
@@ -53,6 +59,17 @@ class Failed(BaseException):
 
 class RemoteError(Exception):
     """The submission raised something that is not, and is not derived from, a builtin Exception other than that."""
+
+
+class _Constant(NamedTuple):
+    """A list, dict, set, or a tuple of such, that was read from the module."""
+
+    value: Any
+    """The tests' copy."""
+    here: bytes
+    """The copy's encoding, as far as the tests have not changed it."""
+    there: bytes
+    """The encoding of what the submission last had."""
 
 
 class Submission:
@@ -74,7 +91,7 @@ class Submission:
         self._channel, self._lock, self._pid = channel, threading.Lock(), os.getpid()
         self._ended = ""
         self._world = _world()
-        self._constants: dict[str, tuple[Any, bytes]] = {}
+        self._constants: dict[int, _Constant] = {}
         self.refusal, self.heard = "", False
         self.failures: list[str] = []
         self.raised: list[tuple[BaseException, str]] = []
@@ -94,47 +111,99 @@ class Submission:
         """The module's attribute: a plain value, or a `RemoteFunction`."""
         if _CLASS_NAME.fullmatch(name):
             self.refuse(f"{name} is named like a class, and classes cannot cross")
-        kind, value = self._ask("read", name, (), {}, False)
+        kind, value, _ = self._ask("read", name, (), {}, True)
         if kind in ("function", "class"):
             self.heard |= kind == "class" or name not in self.functions
             return RemoteFunction(self, name)
         if kind == "exception":
-            error = _exception(value)
+            error = self._exception(value)
             self.raised.append((error, "load" if isinstance(error, AttributeError) else "exception"))
             raise error
         if kind != "value":
             self.fail(kind)
-        if type(value) in (list, dict, set):
-            self._constants[name] = value, encode(value)
-        return value
+        value, held, _ = value
+        return self._keep(value, held) if containers(value) else value
 
     def call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a function; lists, dicts and sets among the arguments are changed as the call changed its own."""
         shared = shares_a_container((args, kwargs))
-        kind, value = self._ask("call", name, args, kwargs, True)
+        kind, value, after = self._ask("call", name, args, kwargs, True)
+        if kind not in ("value", "exception"):
+            self.fail(kind)
+        result, args_after, kwargs_after = (value, *after) if kind == "exception" else value
+        changed = self._update_arguments((args, kwargs), (args_after, kwargs_after), shared)
+        self._update_constants(changed)
         if kind == "exception":
-            error = _exception(value)
+            error = self._exception(result)
             self.raised.append((error, "exception"))
             raise error
-        if kind != "value":
-            self.fail(kind)
-        result, args_after, kwargs_after = value
+        return result
+
+    def _update_arguments(
+        self,
+        before: tuple[tuple[Any, ...], dict[str, Any]],
+        after: tuple[tuple[Any, ...], dict[str, Any]],
+        shared: bool,
+    ) -> frozenset[int]:
+        """Returns which constants were among what has changed."""
+        (args, kwargs), (args_after, kwargs_after) = before, after
         if len(args_after) != len(args) or kwargs_after.keys() != kwargs.keys():
             self.fail("bad_frame")
-        if encode((args_after, kwargs_after)) != encode((args, kwargs)):
+        if _code((args_after, kwargs_after)) != _code((args, kwargs)):
             if shared and (args_after, kwargs_after) != (args, kwargs):
                 self.fail("wrong")  # what it would have done to one object given twice is not known
             update(args, args_after)
             update(kwargs, kwargs_after)
-            self._constants = {name: (value, encode(value)) for name, (value, _) in self._constants.items()}
-        return result
+        changed = frozenset(held for held, known in self._constants.items() if _code(known.value) != known.here)
+        for held in changed:
+            self._constants[held] = self._constants[held]._replace(here=_code(self._constants[held].value))
+        return changed
+
+    def _keep(self, value: Any, held: tuple[Any, ...]) -> Any:
+        """The test's own copy of a constant; `held` has the number of the submission's object."""
+        if len(held) != 1 or type(held[0]) is not int:
+            self.fail("bad_frame")
+        known = self._constants.get(held[0])
+        if known is not None and type(known.value) is type(value):
+            if _code(value) == known.there:
+                return known.value
+            value = update(known.value, value)
+        self._constants[held[0]] = _Constant(value, _code(value), _code(value))
+        return value
+
+    def _update_constants(self, changed: frozenset[int]) -> None:
+        """Do to the tests' copies what the call did to the submission's; `changed` were changed as arguments."""
+        for held, known in list(self._constants.items()):
+            kind, value, _ = self._ask("held", str(held), (), {}, False)
+            if kind != "value":
+                self.fail("bad_frame" if kind == "exception" else kind)
+            there = _code(value)
+            if there == known.there:
+                continue
+            if type(value) is not type(known.value):
+                self.fail("bad_frame")
+            if held in changed:
+                self.fail("wrong")  # here two copies changed in two ways, there it would be one object
+            now = update(known.value, value)
+            if now is not known.value:
+                self.fail("unserialisable")
+            self._constants[held] = _Constant(now, _code(now), there)
+
+    def _exception(self, names: tuple[str, ...]) -> Exception:
+        """Of the first builtin class among the names, with a text that tests cannot look at."""
+        text = Text(self.refuse)
+        for name in names:
+            found = getattr(builtins, name, None) if name != "Exception" or name == names[0] else None
+            if isinstance(found, type) and issubclass(found, Exception):
+                return found(*_ARGUMENTS.get(name, (text,)))
+        return RemoteError(text)
 
     def check_constants(self) -> None:
         """Fail tests that changed what they read: the submission did not see it.
 
         Not a refusal, since what was read may decide whether it is changed; plain cases are refused beforehand.
         """
-        if any(encode(value) != before for value, before in self._constants.values()):
+        if any(_code(known.value) != known.here for known in self._constants.values()):
             self._constants.clear()
             self.fail("wrong")
 
@@ -158,10 +227,10 @@ class Submission:
         with self._lock:
             if self._ended:
                 self.fail(self._ended)
-            kind, value = self._exchange(request)
+            kind, value, after = self._exchange(request)
             self._ended = kind if kind in _ENDS else ""
         self.heard |= kind not in ("function", "class")
-        return kind, value
+        return kind, value, after
 
     def _exchange(self, request: bytes) -> Any:
         self._channel.sendall(len(request).to_bytes(4, "big") + request)
@@ -249,10 +318,9 @@ def _world() -> dict[str, Any]:
     }
 
 
-def _exception(names: tuple[str, ...]) -> Exception:
-    """Without text: only class names are known."""
-    for name in names:
-        found = getattr(builtins, name, None)
-        if isinstance(found, type) and issubclass(found, Exception) and (found is not Exception or names[0] == name):
-            return found(*_ARGUMENTS.get(name, ()))
-    return RemoteError()
+def _code(value: Any) -> bytes:
+    """The encoding, whatever its size: the judge has capped what came, and a test may have added to it."""
+    try:
+        return encode(value, sys.maxsize)
+    except Unserialisable:
+        return b""  # the test put an object in: equal to nothing that came

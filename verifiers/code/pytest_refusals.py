@@ -3,6 +3,7 @@
 The submission lives in another process. It cannot see what the tests patch, print or seed, objects lose their identity
 on the way, and exceptions their text. A test that relies on such things would fail for the right answer or pass for a
 wrong one, so it is refused. All of this is decided without the submission, which therefore cannot cause a refusal.
+Uses of the text of an exception that cannot be seen here are found when they happen (`pytest_text.py`).
 
 Not covered: what a test reaches under another name (`getattr`, aliases, helpers outside its files), a seeded global
 random generator, the clock, files written by hand, whether a result shares objects with an argument.

@@ -9,7 +9,10 @@ before the submission has said anything is the fault of the tests.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import resource
+import shutil
 import socket
 import sys
 from pathlib import Path
@@ -74,9 +77,28 @@ def run(payload: dict[str, Any], channel: int) -> dict[str, Any]:
         if path.partition("/")[0].removesuffix(".py") in sys.modules:
             return {"complaint": f"{path}: would hide a module of that name"}
     os.chdir(folder)
+    with contextlib.suppress(OSError):
+        _remove_afterwards(folder)
     sys.path.insert(0, folder)
     with socket.socket(fileno=channel) as connection:
         return _run_session(payload, Submission(connection, frozenset(payload["functions"])))
+
+
+def _remove_afterwards(folder: str) -> None:
+    """Leave a process behind that removes the folder when this one has ended: the judge may be killed before it can."""
+    gone, alive = os.pipe()
+    if os.fork():
+        os.close(gone)  # `alive` stays open until this process ends
+        return
+    try:
+        os.setsid()  # not of the group that is killed
+        os.chdir("/")
+        os.dup2(gone, 0)
+        os.closerange(1, resource.getrlimit(resource.RLIMIT_NOFILE)[0])  # others wait for the end of these streams
+        os.read(0, 1)
+        shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        os._exit(0)
 
 
 def _run_session(payload: dict[str, Any], submission: Submission) -> dict[str, Any]:

@@ -48,6 +48,8 @@ def _arguments(container: Container) -> list[str]:
     words += ["--dir", "/packages"]  # as the parent of a mount, only root could enter it
     for source, target in container.mounts:
         words += ["--ro-bind", source, target]
+    for path in container.covered:
+        words += ["--tmpfs", path, "--remount-ro", path]
     for link_target, path in container.links:
         words += ["--symlink", link_target, path]
     words += ["--proc", "/proc", "--dev", "/dev", "--dir", "/tmp", "--remount-ro", "/", "--chdir", "/tmp", "--clearenv"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import select
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -44,9 +45,12 @@ class Reply(NamedTuple):
     value: Any = None
     """By kind. value: the result, see `ask`. output: (standard output as bytes, exit status). exception, load: names of
     the exception's class and its bases. syntax_error: ((name,), line)."""
+    after: tuple[tuple[Any, ...], dict[str, Any]] | None = None
+    """For an exception with `want_after`: arguments and keywords as the call left them."""
 
 
-_ANSWERS = frozenset({"value", "exception", "unserialisable", "too_large", "function", "class"})
+_ANSWERS = frozenset({"value", "exception", "unserialisable", "too_large"})
+_READINGS = _ANSWERS | {"function", "class"}
 _ENDED_BY = {"cpu": "timeout", "memory": "memory"}
 _LOADED = frozenset({"loaded", "load", "syntax_error"})
 
@@ -102,10 +106,14 @@ class Execution:
 
         Kinds: value, exception, memory, unserialisable, too_large, timeout, died, bad_frame; for "read" also function
         and class. After timeout, died and bad_frame the execution is over and must not be asked again. With
-        `want_after` a value is the triple of the result, the arguments and the keywords as the call left them.
+        `want_after` a value is the triple of the result, the arguments and the keywords as the call left them, for an
+        exception the latter two are in `after`, and all of it may be longer than a result by the size of the request.
         """
-        reply = self._exchange((verb, name, tuple(arguments), dict(keywords or {}), want_after), _ANSWERS)
+        kinds = _READINGS if verb == "read" else _ANSWERS
+        reply = self._exchange((verb, name, tuple(arguments), dict(keywords or {}), want_after), kinds, want_after)
         if want_after and reply.kind == "value" and not _is_call_record(reply.value):
+            return Reply("bad_frame")
+        if want_after and reply.kind == "exception" and reply.after is None:
             return Reply("bad_frame")
         return reply
 
@@ -150,11 +158,11 @@ class Execution:
             raise WorkerLost(f"setting up the execution failed: {ready[1]}")
         self._deadline = time.monotonic() + self._limits.wall_s
 
-    def _exchange(self, request: tuple[Any, ...], kinds: frozenset[str]) -> Reply:
-        data = encode(request)
+    def _exchange(self, request: tuple[Any, ...], kinds: frozenset[str], want_after: bool = False) -> Reply:
+        data = encode(request, sys.maxsize)  # the judge's own data, and sources whose size has been checked
         try:
             self._send(len(data).to_bytes(4, "big") + data)
-            reply = decode(self._receive())
+            reply = decode(self._receive(len(data) if want_after else 0))
         except (EOFError, BrokenPipeError):
             return Reply(_ENDED_BY.get(self.close().reason, "died"))
         except TimeoutError:
@@ -165,12 +173,16 @@ class Execution:
         if type(reply) is not tuple or len(reply) != 2 or type(reply[0]) is not str or reply[0] not in kinds:
             return Reply("bad_frame")
         kind, detail = reply
+        after = None
+        if want_after and kind == "exception" and _is_call_record(detail):
+            detail, *rest = detail
+            after = rest[0], rest[1]
         if kind in ("exception", "load"):
             if type(detail) is not tuple or not all(type(name) is str for name in detail):
                 return Reply("bad_frame")
             if detail[:1] == ("MemoryError",):
-                return Reply("memory")
-        return Reply(kind, detail)
+                return Reply("memory", detail)
+        return Reply(kind, detail, after)
 
     def _converse(self, stdin: bytes) -> bytes | None:
         """Write the input and read the output until its end, both as they come; None when the output is too large."""
@@ -216,9 +228,9 @@ class Execution:
             self._wait(self._requests, select.POLLOUT)
             data = data[_write(self._requests, data) :]
 
-    def _receive(self) -> bytes:
+    def _receive(self, room: int = 0) -> bytes:
         size = int.from_bytes(self._take(4), "big")
-        if size > self._limits.result_bytes + _FRAME_MARGIN:
+        if size > self._limits.result_bytes + room + _FRAME_MARGIN:
             raise BadFrame("longer than a result may be")
         return self._take(size)
 

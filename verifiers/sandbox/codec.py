@@ -119,7 +119,10 @@ def _read(data: bytes, at: int, depth: int) -> tuple[Any, int]:
     try:
         if tag == b"i":
             end = data.index(b";", at, at + 3 + MAX_INT_BITS // 4)
-            return int(data[at + 1 : end], 16), end + 1
+            number = int(data[at + 1 : end], 16)
+            if number.bit_length() > MAX_INT_BITS:
+                raise BadFrame("int too large")
+            return number, end + 1
         if tag == b"d":
             return _FLOAT.unpack_from(data, at + 1)[0], at + 9
         count, at = _read_count(data, at + 1)

@@ -42,6 +42,8 @@ class Container(NamedTuple):
 
     mounts: list[tuple[str, str]]
     """(folder or file outside, path inside), all read-only."""
+    covered: list[str]
+    """Folders inside that are shown empty: third-party packages beside the interpreter's own."""
     links: list[tuple[str, str]]
     """(target, path inside) of symbolic links."""
     command: list[str]
@@ -70,7 +72,15 @@ def plan_container(control_fd: int, limits: Limits, packages: tuple[str, ...]) -
     command = [str(Path("/py") / python.relative_to(prefix)), *INTERPRETER_OPTIONS]
     command += ["/judge/boot.py", "/judge", "zygote", str(control_fd), json.dumps(settings)]
     mounts = [(os.path.realpath(source), target) for source, target in mounts]
-    return Container(mounts, links, command, second_user)
+    covered = [*_package_folders(prefix, "/py"), *_package_folders("/usr", "/usr")]
+    return Container(mounts, covered, links, command, second_user)
+
+
+def _package_folders(outside: str, inside: str) -> list[str]:
+    """Where an interpreter below a folder, or the system, keeps packages that nobody asked for."""
+    patterns = [f"{top}lib/python*/{name}-packages" for top in ("", "local/") for name in ("site", "dist")]
+    found = [path for pattern in patterns for path in Path(outside).glob(pattern) if not path.is_symlink()]
+    return sorted(str(Path(inside) / path.relative_to(outside)) for path in found)
 
 
 def _system_folders() -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:

@@ -89,7 +89,7 @@ def _write(path: str, text: str) -> None:
     os.close(file)
 
 
-def _build_root(mounts: list[tuple[str, str]], links: list[tuple[str, str]]) -> None:
+def _build_root(mounts: list[tuple[str, str]], covered: list[str], links: list[tuple[str, str]]) -> None:
     """A new root from nothing but what is listed; the old one is gone afterwards."""
     _mount(None, "/", None, _MS_REC | _MS_PRIVATE)
     _mount("tmpfs", "/tmp", "tmpfs", _MS_NOSUID | _MS_NODEV, "mode=755")
@@ -102,6 +102,8 @@ def _build_root(mounts: list[tuple[str, str]], links: list[tuple[str, str]]) -> 
     for source, target in mounts:
         _bind(f"/old{source}", target)
         _make_read_only(target)
+    for path in covered:
+        _mount("tmpfs", path, "tmpfs", _MS_NOSUID | _MS_NODEV | _MS_RDONLY, "mode=755")
     for link_target, path in links:
         os.symlink(link_target, path)
     _mount("proc", "/proc", "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
@@ -154,7 +156,7 @@ def main(plan: dict[str, Any]) -> NoReturn:
     with _step("building the container"):
         os.setsid()
         socket.sethostname("sandbox")
-        _build_root(plan["mounts"], plan["links"])
+        _build_root(plan["mounts"], plan["covered"], plan["links"])
         os.set_inheritable(plan["control_fd"], True)
         os.execve(plan["command"][0], plan["command"], plan["environment"])
     raise AssertionError("execve does not return")

@@ -11,9 +11,8 @@
 of an execution when it has ended (on "process": nothing that could be found), everything dies with the trainer, the
 system calls of `seccomp.py` are refused (on Linux), and no program gains privileges.
 
-Not covered on any rung: faults of the kernel. Executions of one worker share a network namespace, in which there is
-nothing but loopback, and no connection outlives an execution. cgroups are not used: memory that belongs to no process
-(pipes, sockets' buffers) is bounded only by the kernel's own limits per user.
+Not covered on any rung: faults of the kernel. cgroups are not used: memory that belongs to no process (pipes, sockets'
+buffers) is bounded only by the kernel's own limits per user.
 """
 
 from __future__ import annotations

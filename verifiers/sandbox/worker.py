@@ -10,7 +10,9 @@ request `(verb, name, arguments, keywords, want_after)` at a time:
     new         makes an object of the class `name`; it stays until the next `new`
     method      calls the method `name` of that object
     attribute   reads the attribute `name` of that object
-    read        reads the module's attribute `name`
+    read        reads the module's attribute `name`; with `want_after` the arguments of the answer are the number under
+                which a list, dict, set or tuple is kept, the same for the same object
+    held        the object of the number `name`, as it is now
 
 Every answer is a pair `(kind, detail)`:
 
@@ -20,7 +22,8 @@ Every answer is a pair `(kind, detail)`:
     load            the module raised, or has no callable of that name; detail: names of the exception
     value           detail: the value; with `want_after`, the value, then arguments and keywords as the call left them
     function, class detail: None; what `read` found cannot cross the border
-    exception       detail: names of the exception's class and its bases, itself first
+    exception       detail: names of the exception's class and its bases, itself first; with `want_after` (and not for
+                    MemoryError) these names, then arguments and keywords as the call left them
     unserialisable, too_large
 
 `files` (name -> text) lie in the working folder, from where the source can import them.
@@ -85,7 +88,10 @@ def serve(requests: int, results: int, result_bytes: int) -> NoReturn:
     submission = _Submission()
     send(results, encode(submission.load(code, entry)))
     while True:
-        send(results, submission.answer(_receive(requests), result_bytes))
+        size = int.from_bytes(_read_exactly(requests, 4), "big")
+        request = decode(_read_exactly(requests, size))
+        # Arguments that come back must not count as part of the result.
+        send(results, submission.answer(request, result_bytes + (size if request[4] else 0)))
 
 
 class _Submission:
@@ -94,6 +100,7 @@ class _Submission:
     def __init__(self) -> None:
         self._module = _new_module(MODULE_NAME)
         self._object: Any = None
+        self._held: list[Any] = []
 
     def load(self, code: types.CodeType, entry: str) -> tuple[str, Any]:
         """Run the module; `entry` must then be a callable, or a method of a class; "" for none."""
@@ -113,19 +120,34 @@ class _Submission:
                 value = getattr(self._module if verb == "read" else self._object, name)
                 if verb == "read" and callable(value):
                     return encode(("class" if isinstance(value, type) else "function", None))
+                if verb == "read" and want_after:
+                    arguments = self._hold(value)
+            elif verb == "held":
+                value = self._held[int(name)]
             else:
                 function = getattr(self._object, name) if verb == "method" else self._find(name)
                 value = function(*arguments, **keywords)
                 if verb == "new":
                     self._object, value = value, None
+            kind = "value"
         except BaseException as error:
-            return encode(("exception", _names(error)))
+            kind, value = "exception", _names(error)
+            want_after = want_after and value[:1] != ("MemoryError",)  # what filled the memory may be the arguments
         try:
-            return encode(("value", (value, arguments, keywords) if want_after else value), result_bytes)
+            return encode((kind, (value, arguments, keywords) if want_after else value), result_bytes)
         except TooLarge:
             return encode(("too_large", None))
         except Unserialisable:
             return encode(("unserialisable", None))
+
+    def _hold(self, value: Any) -> tuple[int, ...]:
+        if type(value) not in (list, dict, set, tuple):
+            return ()
+        for number, held in enumerate(self._held):
+            if held is value:
+                return (number,)
+        self._held.append(value)
+        return (len(self._held) - 1,)
 
     def _find(self, name: str, on_class: bool = False) -> Any:
         owner, dot, method = name.partition(".")

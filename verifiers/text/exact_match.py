@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from verifiers.base import Answer, Example, Verdict, Verifier, VerifierError
+from verifiers.base import Answer, Example, Verdict, Verifier, VerifierError, hidden_of
 
 
 class ExactMatch(Verifier):
@@ -30,7 +30,7 @@ class ExactMatch(Verifier):
 
     def validate(self, example: Example) -> None:
         """Raises `VerifierError` when `example.hidden["answer"]` is not a string."""
-        expected = example.hidden.get("answer")
+        expected = hidden_of(example).get("answer")
         if not isinstance(expected, str):
             raise VerifierError(f"example {example.id!r}: hidden['answer'] must be a string, got {expected!r}")
 

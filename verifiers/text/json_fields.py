@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from verifiers.base import Answer, Example, Verdict, Verifier, VerifierError
+from verifiers.base import Answer, Example, Verdict, Verifier, VerifierError, hidden_of
 from verifiers.text.json_schema import parse_strictly
 
 Place = tuple[str | int, ...]
@@ -75,7 +75,7 @@ class JsonFields(Verifier):
         )
 
     def _expected(self, example: Example) -> dict[Place, Any]:
-        fields = example.hidden.get("fields")
+        fields = hidden_of(example).get("fields")
         where = f"example {example.id!r}: hidden['fields']"
         if not isinstance(fields, Mapping) or not fields:
             raise VerifierError(f"{where} must be an object with at least one field, got {fields!r}")
@@ -83,8 +83,10 @@ class JsonFields(Verifier):
             expected = dict(fields_of(fields))
         except RecursionError as error:
             raise VerifierError(f"{where} is nested too deeply") from error
+        except TypeError as error:
+            raise VerifierError(f"{where}{error}") from None
         for place, value in expected.items():
-            if not all(isinstance(part, str | int) for part in place) or not _is_json(value):
+            if not _is_json(value):
                 raise VerifierError(f"{where}{_shown(place)} must be a JSON value, got {value!r}")
         return expected
 
@@ -92,11 +94,15 @@ class JsonFields(Verifier):
 def fields_of(value: Any, place: Place = ()) -> Iterator[tuple[Place, Any]]:
     """(place, value) of every field; a place is the keys and indices that lead there.
 
+    Raises `TypeError` for a key that is no string: 0 as a key would name the same place as the first item of a list.
+
     >>> list(fields_of({"a": [1, {}]}))
     [(('a', 0), 1), (('a', 1), {})]
     """
     if isinstance(value, Mapping) and value:
         for key, item in value.items():
+            if not isinstance(key, str):
+                raise TypeError(f"{_shown(place)} must have strings as keys, got {key!r}")
             yield from fields_of(item, (*place, key))
     elif isinstance(value, list | tuple) and value:
         for index, item in enumerate(value):

@@ -10,7 +10,7 @@ draft that the `jsonschema` package knows, 2020-12 if it does not say.
 Everything runs in a helper process under limits: the schema's own patterns can backtrack for ever on some answers.
 
 Not covered: `format` is not checked (as the standard has it); references to other documents are malformed, and never
-fetched.
+fetched. A schema that refers to itself without end is found when an answer gets there.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ import sys
 from collections.abc import Mapping
 from typing import Any, cast
 
-from verifiers.base import Example, VerifierError
+from verifiers.base import Example, VerifierError, hidden_of
 from verifiers.trusted.judge import TrustedJudge
 from verifiers.trusted.process import TrustedProcess
 
 MAX_DEPTH = 64
 """Levels of arrays and objects in an answer."""
+
+_REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 
 
 class JsonSchema(TrustedJudge):
@@ -55,7 +57,7 @@ class JsonSchema(TrustedJudge):
 
     def question(self, example: Example) -> dict[str, Any]:
         """The schema; raises `VerifierError` when it is none that JSON can hold."""
-        schema = example.hidden.get("schema")
+        schema = hidden_of(example).get("schema")
         if not isinstance(schema, Mapping | bool):
             raise VerifierError(f"example {example.id!r}: hidden['schema'] must be a JSON schema, got {schema!r}")
         try:
@@ -107,7 +109,37 @@ def _validator(schema: Any) -> tuple[Any, str]:
         kind.check_schema(schema)
     except jsonschema.SchemaError as error:
         return None, f"is malformed at {error.json_path}: {error.message}"
+    missing = _lost_reference(kind, schema)
+    if missing:
+        return None, f"has a reference that leads nowhere: {missing}"
     return kind(schema, registry=Registry()), ""  # an empty registry: nothing is fetched
+
+
+def _lost_reference(kind: Any, schema: Any) -> str:
+    """The first reference that leads to no schema, also where no answer may ever reach it; empty if there is none."""
+    from jsonschema_specifications import REGISTRY
+    from referencing.exceptions import Unresolvable
+    from referencing.jsonschema import specification_with
+
+    specification = specification_with(kind.ID_OF(kind.META_SCHEMA))
+    todo = [(schema, REGISTRY.resolver_with_root(specification.create_resource(schema)))]
+    seen: set[int] = set()
+    while todo:
+        part, resolver = todo.pop()
+        if not isinstance(part, dict) or id(part) in seen:
+            continue
+        seen.add(id(part))
+        for reference in [part[name] for name in _REFERENCES if isinstance(part.get(name), str)]:
+            try:
+                found = resolver.lookup(reference)
+            except (Unresolvable, ValueError, TypeError, LookupError):  # the last three: odd steps of a pointer
+                return repr(reference)
+            if not isinstance(found.contents, dict | bool):
+                return repr(reference)
+            todo.append((found.contents, found.resolver))
+        for inner in specification.create_resource(part).subresources():
+            todo.append((inner.contents, resolver.in_subresource(inner)))
+    return ""
 
 
 def _validate(validator: Any, value: Any) -> dict[str, str]:

@@ -10,7 +10,8 @@ Everything runs in a helper process under limits: a computer algebra system cann
 
 Not covered: 1e3 (read as 1 times e times 3; see `Numeric`), pi without its backslash, units, proofs, several answers.
 Two formulas that are equal but too different for SymPy to see it are judged wrong. What else the two sides may look
-like, math-verify decides.
+like, math-verify decides, and it is lenient: of an equation the right side counts ("$6 = 5$" passes for 5), so do names
+without case ("a" for "A"), and a set passes for a tuple (\{1,2\} for (1,2)).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from verifiers.base import Example, VerifierError
+from verifiers.base import Example, VerifierError, hidden_of
 from verifiers.trusted.judge import TrustedJudge
 from verifiers.trusted.process import TrustedProcess
 
@@ -59,7 +60,7 @@ class MathEqual(TrustedJudge):
 
     def question(self, example: Example) -> dict[str, Any]:
         """The expected expression; raises `VerifierError` when it is no string."""
-        expected = example.hidden.get("answer")
+        expected = hidden_of(example).get("answer")
         if not isinstance(expected, str):
             raise VerifierError(f"example {example.id!r}: hidden['answer'] must be a string, got {expected!r}")
         return {"answer": expected, "decimals": self._decimals}

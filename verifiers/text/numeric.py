@@ -11,10 +11,14 @@ Read alike in the answer and in `hidden["answer"]`:
     6.02e23  6.02 x 10^23               scientific notation; also with * or × or \times, ** for ^, braces
     45%                                 45/100, or with `percent="ignore"` 45
     $5  -€5  £5                         a currency sign in front
+    **5**  __-5__  *5*                  Markdown's emphasis does not count, also around more than the number
 
 A comma never is a decimal mark: "1,5" and "1,2345" are unparsable, not 1.5, 5 or 12345. So is whatever is glued to
-another number: 1.2.3, 3/4/5, 2^10, 10⁸, 2,3,5. In the last-number mode such a thing is unparsable if it comes last; an
-earlier number is never taken in its place.
+another number: 1.2.3, 3/4/5, (3)/(4), 2^10, 2 ** 10, 10⁸, 2,3,5, 1_000, 1'000, 10:30, 0b101. In the last-number mode
+such a thing is unparsable if it comes last; an earlier number is never taken in its place.
+
+An exclamation mark after the last number is punctuation, since far more answers end in "it is 42!" than in a factorial:
+5! is read as 5. Only before a letter, digit, bracket or operator it is a factorial, and unparsable: 5!x.
 
 Not covered: hexadecimal, number words, ½, other digits than 0-9, LaTeX fractions (see `MathEqual`), units (ignored
 after the last number; unparsable when the whole answer must be the number). "1 200" is 1200, also where a list was
@@ -29,7 +33,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from verifiers.base import Answer, Example, Verdict, Verifier, VerifierError
+from verifiers.base import Answer, Example, Verdict, Verifier, VerifierError, hidden_of
 
 MAX_DIGITS = 10_000
 """Longest number that is written out, digits; 1e999999999 is refused rather than computed."""
@@ -55,17 +59,31 @@ _NUMBER = re.compile(
           | [ ]?(?:[x*\u00d7]|\\times)[ ]?10[ ]?(?:\^|\*\*)[ ]?\{{?(?P<power>{_SIGN}?[0-9]+)\}}?
         )?
     )
-    (?P<percent> [ ]?% )?
+    (?P<percent> \s{{0,2}}% )?
     """,
     re.VERBOSE,
 )
 # Not a number of its own, but a part of something longer.
-_GLUED_BEFORE = re.compile(r"(?:[0-9)\]}][.,/\u2044^]|[0-9.][ ]?/[ ]?|\^\{?|\*\*)[+\-\u2212]?\Z")
-_GLUED_AFTER = re.compile(
-    r"[.,/\u2044]?[0-9] | [ ]?[/\u2044][ ]?[0-9] | [ ]?(?:\^|\*\*) | [\u00b2\u00b3\u00b9\u2070-\u2079]"
-    r"| [eExX][+\-]?[0-9]",
+_GLUED_BEFORE = re.compile(
+    r"""
+    (?: [0-9)\]}][.,]
+      | [0-9.!)\]}]\s*[/\u2044][\s({\[]*
+      | (?:\^|\*\*)[\s({\[]*
+      | [0-9]['\u2019:]
+      | [}\]]\{  # \frac{3}{4}
+    ) [+\-\u2212]?\Z""",
     re.VERBOSE,
 )
+_GLUED_AFTER = re.compile(
+    r"""
+    [.,/\u2044'\u2019:]?[0-9] | \s*[/\u2044]\s*[0-9] | [)\]}]*\s*(?:\^|\*\*) | [\u00b2\u00b3\u00b9\u2070-\u2079]
+    | [eExX][+\-]?[0-9] | [xX][A-Fa-f] | [bBoO][0-9] | _ | ![\w(^*/+=-]
+    """,
+    re.VERBOSE,
+)
+_MARKS = re.compile(r"\*+|_+|\n[ \t]*\n")  # then whether a mark may open or close a pair, beside another mark, too
+_OPENS = re.compile(r"(?<![A-Za-z0-9)\]}])[*_]{1,6}(?=[^\s*_])")
+_CLOSES = re.compile(r"(?<=\S)[*_]{1,6}(?![A-Za-z0-9(\[{*_])")
 
 
 class _TooLarge(ValueError):
@@ -126,7 +144,7 @@ class Numeric(Verifier):
         )
 
     def _expected(self, example: Example) -> Fraction:
-        answer = example.hidden.get("answer")
+        answer = hidden_of(example).get("answer")
         number = None
         if type(answer) is int:
             number = Fraction(answer)
@@ -144,6 +162,7 @@ class Numeric(Verifier):
 
     def _read(self, text: str, mode: str) -> Fraction | None:
         """The number that decides, None if there is none; raises `_TooLarge`."""
+        text = _without_emphasis(text)
         if mode == "whole":
             text = text.strip()
             match = _NUMBER.fullmatch(text)
@@ -157,9 +176,32 @@ class Numeric(Verifier):
 
 
 def _is_glued(text: str, match: re.Match[str]) -> bool:
-    # Nothing that glues is longer than four characters.
-    before = text[max(0, match.start() - 4) : match.start()]
-    return bool(_GLUED_BEFORE.search(before) or _GLUED_AFTER.match(text, match.end()))
+    return bool(_GLUED_BEFORE.search(text, 0, match.start()) or _GLUED_AFTER.match(text, match.end()))
+
+
+def _without_emphasis(text: str) -> str:
+    """The text without Markdown's pairs of * and _.
+
+    A pair never spans paragraphs. A mark beside a space becomes a line break: "Step 1 **234**" is not 1234.
+    """
+    pieces: dict[int, tuple[int, str]] = {}  # where a mark begins: its end, and what stands for it
+    opened: dict[str, int] = {}
+    for run in _MARKS.finditer(text):
+        mark, start, end = run[0], run.start(), run.end()
+        if mark[0] == "\n":
+            opened.clear()
+        elif mark in opened and _CLOSES.match(text, start):
+            first = opened.pop(mark)
+            pieces[first] = first + len(mark), "\n" if text[first - 1 : first].isspace() else ""
+            pieces[start] = end, "\n" if text[end : end + 1].isspace() else ""
+        elif _OPENS.match(text, start):
+            opened[mark] = start
+    kept: list[str] = []
+    position = 0
+    for start, (end, piece) in sorted(pieces.items()):
+        kept += text[position:start], piece
+        position = end
+    return "".join(kept) + text[position:]
 
 
 def _value(match: re.Match[str], per_cent: Fraction) -> Fraction | None:

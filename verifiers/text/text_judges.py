@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from verifiers.base import Answer, Example, Verdict, Verifier, VerifierError
+from verifiers.base import Answer, Example, Verdict, Verifier, VerifierError, hidden_of
 from verifiers.text.exact_match import normalise
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Contains(Verifier):
         )
 
     def _expected(self, example: Example) -> list[str]:
-        answer = example.hidden.get("answer")
+        answer = hidden_of(example).get("answer")
         items = [answer] if isinstance(answer, str) else answer
         valid = isinstance(items, Sequence) and all(isinstance(item, str) and item.strip() for item in items)
         if not items or not valid:
@@ -115,7 +115,7 @@ class RegularExpression(Verifier):
     def _pattern(self, example: Example) -> regex.Pattern[str]:
         import regex
 
-        pattern = example.hidden.get("pattern")
+        pattern = hidden_of(example).get("pattern")
         if not isinstance(pattern, str):
             raise VerifierError(f"example {example.id!r}: hidden['pattern'] must be a string, got {pattern!r}")
         try:

@@ -14,6 +14,7 @@
     ]}
 
 A word is a run of letters and digits with apostrophes and hyphens inside; case does not count where words are compared.
+A dash (– or —) parts words, a hyphen does not. What no plain text can hold may not be required.
 
 A text that is no prose scores 0 without its constraints being counted, or it would earn every "avoids" for nothing:
 no words at all, more than `max_characters`, characters outside plain Latin text (invisible and control characters,
@@ -32,7 +33,7 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from verifiers.base import Answer, Example, Verdict, Verifier, VerifierError
+from verifiers.base import Answer, Example, Verdict, Verifier, VerifierError, hidden_of
 
 MIN_SENTENCE_WORDS = 3
 MAX_WORD = 30
@@ -48,7 +49,9 @@ _ASCII = re.compile(r"[ -~\n]*")
 _SIGN = re.compile(r"[\W_]")
 _END = re.compile(r"[.!?]+[\"')\u201d\u2019]*(?:\s+|\Z)")
 _LIGATURES = str.maketrans({"æ": "ae", "œ": "oe", "ø": "o"})
-_TYPOGRAPHY = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-", "\u2014": "-"})
+_TYPOGRAPHY = str.maketrans(
+    {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": " - ", "\u2014": " - "}
+)
 
 Arguments = Mapping[str, Any]
 
@@ -109,18 +112,31 @@ def _is_word(value: Any) -> bool:
     return isinstance(value, str) and _WORD.fullmatch(value) is not None
 
 
+def _are_writable(value: Any) -> bool:
+    """Whether an answer that holds these words can be prose."""
+    return _is_words(value) and all(_is_writable(word) and len(word.casefold()) <= MAX_WORD for word in value)
+
+
+def _is_writable(text: str) -> bool:
+    return all(map(_is_plain, text))
+
+
 def _is_count(value: Any) -> bool:
     return type(value) is int and value >= 0
 
 
 _Check = tuple[Callable[[Any], bool], str]
 _WORDS: _Check = (_is_words, "a list of words")
+_WRITABLE: _Check = (_are_writable, f"a list of words in plain Latin letters, of at most {MAX_WORD} characters")
 _COUNT: _Check = (_is_count, "a whole number of at least 0")
-_TEXT: _Check = (lambda value: isinstance(value, str) and value.strip() == value != "", "a text without outer spaces")
+_TEXT: _Check = (
+    lambda value: isinstance(value, str) and value.strip() == value != "" and _is_writable(value),
+    "a plain Latin text without outer spaces",
+)
 _LETTERS: _Check = (lambda value: isinstance(value, str) and value.isalpha(), "some letters")
 _CASE: _Check = (lambda value: value in ("lower", "upper"), "'lower' or 'upper'")
 _ARGUMENTS: dict[str, dict[str, _Check]] = {
-    "contains": {"words": _WORDS},
+    "contains": {"words": _WRITABLE},
     "avoids": {"words": _WORDS},
     "avoids_letters": {"letters": _LETTERS},
     "words": {"min": _COUNT, "max": _COUNT},
@@ -156,7 +172,7 @@ class Constraints(Verifier):
 
     def validate(self, example: Example) -> None:
         """Raises `VerifierError` unless `hidden["constraints"]` is a list of constraints as the module describes."""
-        constraints = example.hidden.get("constraints")
+        constraints = hidden_of(example).get("constraints")
         where = f"example {example.id!r}: hidden['constraints']"
         if not isinstance(constraints, list | tuple) or not constraints:
             raise VerifierError(f"{where} must be a list of at least one constraint, got {constraints!r}")
@@ -244,11 +260,18 @@ def _prose(text: str, max_characters: int) -> tuple[str, str]:
     return "", ""
 
 
-def _is_copied(text: str, prompt: str | Sequence[Mapping[str, str]]) -> bool:
-    asked = prompt if isinstance(prompt, str) else "\n".join(message["content"] for message in prompt)
+def _is_copied(text: str, prompt: str | Sequence[Mapping[str, Any]]) -> bool:
+    asked = prompt if isinstance(prompt, str) else "\n".join(_content(message.get("content")) for message in prompt)
     known = f" {' '.join(words_of(asked))} "
     parts = (words_of(part) for line in text.split("\n") for part in _END.split(line))
     return any(len(part) >= MIN_SENTENCE_WORDS and f" {' '.join(part)} " in known for part in parts)
+
+
+def _content(content: Any) -> str:
+    """The text of a message, whose content may be a list of parts (texts, images) instead."""
+    if isinstance(content, list | tuple):
+        return "\n".join(_content(part.get("text") if isinstance(part, Mapping) else part) for part in content)
+    return content if isinstance(content, str) else ""
 
 
 def _is_plain(character: str) -> bool:
