@@ -246,7 +246,13 @@ def test_ctrl_c_during_ppo_saves_evaluates_and_ends_cleanly(tmp_path):
     out = tmp_path / "run"
     command = [sys.executable, SCRIPT, *TRANSFORM, "--total-tokens", "100000000", "--out", out]
     pipe = subprocess.PIPE
-    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=ENVIRONMENT) as process:
+
+    def heed_ctrl_c() -> None:  # what runs in the background, tests too, may have been told to ignore it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    with subprocess.Popen(
+        command, stdout=pipe, stderr=pipe, text=True, env=ENVIRONMENT, preexec_fn=heed_ctrl_c
+    ) as process:
         watchdog = threading.Timer(90, process.kill)
         watchdog.start()
         seen = next(line for line in process.stdout or () if line.startswith("PPO "))

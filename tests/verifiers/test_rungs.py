@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from add_problem import ADD, CORRECT
 from other_users import run_python, start_python, users
 from processes import descendants, running, wait_until
 
+import verifiers
 from verifiers import Answer, FunctionTests, Limits, SandboxUnavailable, VerifierError
 from verifiers.sandbox import bubblewrap, namespaces, rungs
 from verifiers.sandbox.pool import shared_pool
@@ -216,3 +218,34 @@ def test_container_without_the_rights_is_told_the_step(name: str):
     message = done.stderr.strip().splitlines()[-1]
     assert message.startswith("verifiers.sandbox.limits.SandboxUnavailable: Untrusted code cannot be contained here.")
     assert [part for part in expected if part not in message] == [], message
+
+
+@pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="no guard without it")
+def test_killing_the_trainer_while_a_sandbox_starts_leaves_nothing():
+    script = "from verifiers import FunctionTests\nprint('go', flush=True)\nFunctionTests()"
+    environment = {**os.environ, "PYTHONPATH": str(Path(verifiers.__file__).parents[1])}
+    before = set(launchers())
+    for attempt in range(20):
+        trainer = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, env=environment)
+        assert trainer.stdout is not None
+        trainer.stdout.readline()
+        time.sleep(0.001 * attempt)
+        trainer.kill()
+        trainer.communicate()
+    deadline = time.monotonic() + 10
+    while set(launchers()) - before and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert set(launchers()) - before == set()
+
+
+def launchers() -> list[int]:
+    """Processes called bwrap that are not dead."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            head, _, rest = stat.read_text().rpartition(")")
+        except OSError:
+            continue
+        if head.endswith("(bwrap") and rest.split()[0] != "Z" and rest.split()[1] == "1":
+            found.append(int(stat.parent.name))
+    return found

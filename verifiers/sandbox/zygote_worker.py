@@ -8,11 +8,14 @@ import os
 import select
 import socket
 import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 from verifiers.sandbox.channel import START_S, Execution, Report, WorkerLost
 from verifiers.sandbox.limits import Limits, SandboxUnavailable
 
+_GUARD = Path(__file__).with_name("guard.py")
 _CLOSE_S = 5.0
 """How long a zygote may take to kill its execution and clean up before it is killed itself, seconds."""
 
@@ -53,6 +56,13 @@ class ZygoteWorker:
             if greeting != "ready":
                 self.close()
                 raise SandboxUnavailable(greeting or _last_line(error_stream.read()))
+            self._say_to_guard(b"started\n")
+
+    def _say_to_guard(self, word: bytes) -> None:
+        if self._process.stdin is not None and not self._process.stdin.closed:
+            with contextlib.suppress(OSError):  # it has ended
+                self._process.stdin.write(word)
+                self._process.stdin.close()
 
     def _greeting(self) -> str:
         """ "ready", the step at which the zygote failed, or "" if there is none."""
@@ -117,6 +127,7 @@ class ZygoteWorker:
 
     def close(self) -> None:
         """End the zygote and everything in it; may be called twice."""
+        self._say_to_guard(b"")
         with contextlib.suppress(OSError):  # not connected any more
             self._control.shutdown(socket.SHUT_RDWR)  # the zygote ends by itself, and its ancestors collect it
         self._control.close()
@@ -135,10 +146,14 @@ class ZygoteWorker:
 def start_process(
     command: list[str], environment: dict[str, str], errors_fd: int, *fds: int
 ) -> subprocess.Popen[bytes]:
-    """Start a launcher or a zygote; a session of its own keeps the terminal's Ctrl-C away from it."""
+    """Start a launcher or a zygote; a session of its own keeps the terminal's Ctrl-C away from it.
+
+    Its standard input is the guard's, see `guard.py`: whoever holds it must write a line when all is well.
+    """
+    guard = [sys.executable, "-I", "-S", "-B", str(_GUARD)] if hasattr(os, "pidfd_open") else []
     return subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
+        [*guard, *command],
+        stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=errors_fd,
         env=environment,
