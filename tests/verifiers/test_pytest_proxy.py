@@ -345,14 +345,18 @@ sys.stdin.read()
 """
 
 
-def test_the_trusted_process_dies_with_the_trainer(tmp_path: Path):
-    with subprocess.Popen(
+def start_trainer(temporary: Path) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
         [sys.executable, "-c", TRAINER],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
+        env={**os.environ, "TMPDIR": str(temporary)},
         cwd=Path(__file__).parents[2],
-    ) as trainer:
+    )
+
+
+def test_the_trusted_process_dies_with_the_trainer(tmp_path: Path):
+    with start_trainer(tmp_path) as trainer:
         assert trainer.stdout is not None
         helper = int(trainer.stdout.readline())
         assert Path(f"/proc/{helper}").exists()
@@ -367,13 +371,7 @@ def test_the_trusted_process_dies_with_the_trainer(tmp_path: Path):
 
 
 def test_a_killed_trainer_leaves_no_folder(tmp_path: Path):
-    with subprocess.Popen(
-        [sys.executable, "-c", TRAINER],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-        cwd=Path(__file__).parents[2],
-    ) as trainer:
+    with start_trainer(tmp_path) as trainer:
         assert trainer.stdout is not None
         trainer.stdout.readline()
         assert wait_until(lambda: [*tmp_path.glob("pytest-files-*/test_a.py")])

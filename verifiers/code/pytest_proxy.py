@@ -33,20 +33,13 @@ import warnings
 from typing import Any, NamedTuple, NoReturn
 
 from verifiers.code.in_place import containers, has_foreign_type, shares_a_container, update
-from verifiers.code.pytest_text import Text
+from verifiers.code.pytest_text import exception_of
 from verifiers.sandbox.codec import MAX_BYTES, Unserialisable, decode, encode
 
 _CLASS_NAME = re.compile(r"_*[A-Z]\w*[a-z]\w*")
 _PROBES = ("__", "_pytest", "pytest", "_mock")
 """How names begin for which pytest and the import system ask any object."""
 _ENDS = frozenset({"timeout", "died", "bad_frame"})
-_ARGUMENTS: dict[str, tuple[Any, ...]] = {
-    "UnicodeDecodeError": ("", b"", 0, 0, ""),
-    "UnicodeEncodeError": ("", "", 0, 0, ""),
-    "UnicodeTranslateError": ("", 0, 0, ""),
-    "ExceptionGroup": ("", [Exception()]),
-}
-"""Of classes that take no text alone."""
 
 
 class Refused(BaseException):
@@ -55,10 +48,6 @@ class Refused(BaseException):
 
 class Failed(BaseException):
     """The submission failed in a way that no test may expect."""
-
-
-class RemoteError(Exception):
-    """The submission raised something that is not, and is not derived from, a builtin Exception other than that."""
 
 
 class _Constant(NamedTuple):
@@ -116,7 +105,7 @@ class Submission:
             self.heard |= kind == "class" or name not in self.functions
             return RemoteFunction(self, name)
         if kind == "exception":
-            error = self._exception(value)
+            error = exception_of(value, self.refuse)
             self.raised.append((error, "load" if isinstance(error, AttributeError) else "exception"))
             raise error
         if kind != "value":
@@ -134,7 +123,7 @@ class Submission:
         changed = self._update_arguments((args, kwargs), (args_after, kwargs_after), shared)
         self._update_constants(changed)
         if kind == "exception":
-            error = self._exception(result)
+            error = exception_of(result, self.refuse)
             self.raised.append((error, "exception"))
             raise error
         return result
@@ -188,15 +177,6 @@ class Submission:
             if now is not known.value:
                 self.fail("unserialisable")
             self._constants[held] = _Constant(now, _code(now), there)
-
-    def _exception(self, names: tuple[str, ...]) -> Exception:
-        """Of the first builtin class among the names, with a text that tests cannot look at."""
-        text = Text(self.refuse)
-        for name in names:
-            found = getattr(builtins, name, None) if name != "Exception" or name == names[0] else None
-            if isinstance(found, type) and issubclass(found, Exception):
-                return found(*_ARGUMENTS.get(name, (text,)))
-        return RemoteError(text)
 
     def check_constants(self) -> None:
         """Fail tests that changed what they read: the submission did not see it.

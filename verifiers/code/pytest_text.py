@@ -1,14 +1,16 @@
-"""Stands for the text of an exception of the submission, which is not carried (see `pytest_proxy.py`).
+"""Exceptions of the submission on the tests' side: the class is carried, the text is not (see `pytest_proxy.py`).
 
-It may be put into a message. A test that looks at it is refused, since nobody knows what it would see; pytest, which
-looks at exceptions for its own purposes, is not.
+What stands for the text may be put into a message. A test that looks at it is refused, since nobody knows what it would
+see; pytest, which looks at exceptions for its own purposes, is not.
 
 Not covered: the text inside a longer one (`f"raised {error}"`, `repr(error)`), which may be a message that a wrong
-answer must not turn into a refusal; what C code does with it (`re.search`).
+answer must not turn into a refusal; what C code does with it (`re.search`); exceptions that take no
+text alone (of Unicode, and groups), whose text is empty.
 """
 
 from __future__ import annotations
 
+import builtins
 import sys
 from collections.abc import Callable
 from types import FrameType
@@ -21,6 +23,19 @@ _OPERATIONS = (
     *("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__contains__", "__len__", "__getitem__"),
     *("__iter__", "__mod__", "__rmod__", "__mul__"),
 )
+
+
+_ARGUMENTS: dict[str, tuple[Any, ...]] = {
+    "UnicodeDecodeError": ("", b"", 0, 0, ""),
+    "UnicodeEncodeError": ("", "", 0, 0, ""),
+    "UnicodeTranslateError": ("", 0, 0, ""),
+    "ExceptionGroup": ("", [Exception()]),
+}
+"""Of classes that take no text alone."""
+
+
+class RemoteError(Exception):
+    """The submission raised something that is not, and is not derived from, a builtin Exception other than that."""
 
 
 class Text(str):
@@ -56,6 +71,16 @@ class Text(str):
 
     def _complain(self) -> None:
         self._refuse("of exceptions only the class crosses, not the text, and a test looks at it")
+
+
+def exception_of(names: tuple[str, ...], refuse: Callable[[str], Any]) -> Exception:
+    """Of the first builtin class among the names, with a text that tests cannot look at."""
+    text = Text(refuse)
+    for name in names:
+        found = getattr(builtins, name, None) if name != "Exception" or name == names[0] else None
+        if isinstance(found, type) and issubclass(found, Exception):
+            return found(*_ARGUMENTS.get(name, (text,)))
+    return RemoteError(text)
 
 
 def _is_reporter(frame: FrameType) -> bool:

@@ -2,15 +2,18 @@
 
 A launcher is killed by the kernel when the trainer dies, but in its first milliseconds it has not asked for that yet,
 or has a child that has not. So this process starts it in its own process group and kills the group if standard input
-ends before the trainer has written a line. Afterwards it only waits for the launcher's end.
+ends before the trainer has written a line. Afterwards it waits for the launcher's end.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import select
 import signal
 import sys
+
+_PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
@@ -32,6 +35,8 @@ def main() -> None:
     ready = {descriptor for descriptor, _ in poller.poll()}
     if 0 in ready and not os.read(0, 16):
         os.killpg(0, signal.SIGKILL)
+    # From now on the launcher dies with this process, and this one with the trainer.
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     os._exit(os.waitstatus_to_exitcode(os.waitpid(launcher, 0)[1]) & 255)
 
 
