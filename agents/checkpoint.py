@@ -1,29 +1,49 @@
-"""Checkpoints: a folder that any `transformers` user can load, plus what training needs to go on."""
+"""Checkpoints: a folder that any `transformers` user can load, plus what training needs to go on.
+
+config.json, model.safetensors   the policy, its adapter merged: `AutoModelForCausalLM.from_pretrained(folder)`
+adapter/                         the PEFT adapter alone, when there is one
+value_head.safetensors           of a value head on the policy's trunk
+critic/                          a separate critic: the model, and value_head.safetensors
+trainer_state.pt                 optimiser, counters, controllers, generators
+checkpoint.json                  agent, iteration, weights: what a person or a program looks at first
+"""
 
 from __future__ import annotations
 
-import dataclasses
+import copy
 import json
 import os
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors.torch import load_file, save_file
+from torch import nn
 
-from agents.policy import Policy
+from agents.jsonable import jsonable
+
+if TYPE_CHECKING:
+    from agents.on_policy import OnPolicyAgent
+
+STATE, HEAD, SUMMARY = "trainer_state.pt", "value_head.safetensors", "checkpoint.json"
 
 
-def save_checkpoint(folder: Path, policy: Policy, state: dict[str, Any], config: Any, tokenizer: Any = None) -> None:
-    """Write model, value head, tokenizer, configuration and trainer state; the folder appears whole or not at all.
+class CheckpointError(ValueError):
+    """A folder is no checkpoint, or not one of this agent."""
+
+
+def save_checkpoint(folder: Path, agent: OnPolicyAgent, state: dict[str, Any]) -> None:
+    """Write everything into a folder that appears whole or not at all, also when the machine stops in between.
 
     Args:
         folder: must not exist.
-        policy: saved with `save_pretrained`, so that `AutoModelForCausalLM.from_pretrained(folder)` loads it.
+        agent: its policy, critic, tokenizer and settings are saved.
         state: tensors and numbers of the trainer.
-        config: the agent's configuration dataclass.
-        tokenizer: saved beside the model when given.
+
+    Raises:
+        FileExistsError: the folder exists.
+        OSError: it cannot be written, for instance on a full disk; nothing is left behind.
     """
     if folder.exists():
         raise FileExistsError(f"checkpoint folder {folder} exists; give a new one")
@@ -31,26 +51,135 @@ def save_checkpoint(folder: Path, policy: Policy, state: dict[str, Any], config:
     shutil.rmtree(unfinished, ignore_errors=True)
     unfinished.mkdir(parents=True)
     try:
-        policy.model.save_pretrained(unfinished)
-        if policy.value_head is not None:
-            head = {name: tensor.contiguous() for name, tensor in policy.value_head.state_dict().items()}
-            save_file(head, unfinished / "value_head.safetensors")
-        if tokenizer is not None:
-            tokenizer.save_pretrained(unfinished)
-        torch.save(state, unfinished / "trainer_state.pt")
-        (unfinished / "agent_config.json").write_text(json.dumps(dataclasses.asdict(config), indent=2) + "\n")
+        save_models(unfinished, agent)
+        if agent.tokenizer is not None:
+            agent.tokenizer.save_pretrained(unfinished)
+        torch.save(state, unfinished / STATE)
+        summary = {
+            "agent": agent.name,
+            "iteration": agent.iteration,
+            "num_timesteps": agent.num_timesteps,
+            "weights": agent.policy.fingerprint(),
+            "reference": agent.reference.fingerprint(),
+            "architecture": architecture(agent),
+            "config": agent.config,
+        }
+        (unfinished / SUMMARY).write_text(json.dumps(jsonable(summary), indent=2) + "\n")
+        sync(unfinished)
         os.replace(unfinished, folder)
-    except BaseException:
+        sync_folder(folder.parent)
+    except BaseException as error:
         shutil.rmtree(unfinished, ignore_errors=True)
+        if type(error).__module__.startswith("safetensors") or isinstance(error, RuntimeError):
+            raise OSError(f"could not write checkpoint {folder}: {error}") from error  # how both report a full disk
         raise
 
 
-def load_checkpoint(folder: Path, policy: Policy) -> dict[str, Any]:
-    """Load weights and value head into a policy of the same architecture; returns the trainer's state."""
-    if not (folder / "trainer_state.pt").exists():
-        raise FileNotFoundError(f"{folder} is not a checkpoint: trainer_state.pt is missing")
-    loaded = type(policy.model).from_pretrained(folder, dtype=policy.model.dtype)
-    policy.model.load_state_dict(loaded.state_dict())
-    if policy.value_head is not None:
-        policy.value_head.load_state_dict(load_file(folder / "value_head.safetensors"))
-    return torch.load(folder / "trainer_state.pt", map_location="cpu", weights_only=True)
+def save_models(folder: Path, agent: OnPolicyAgent) -> None:
+    """The policy, and whatever the critic is."""
+    model = agent.policy.model
+    if hasattr(model, "merge_and_unload"):
+        model.save_pretrained(folder / "adapter")
+        copy.deepcopy(model).merge_and_unload().save_pretrained(folder)
+    else:
+        model.save_pretrained(folder)
+    if agent.policy.value_head is not None:
+        save_head(agent.policy.value_head, folder)
+    if agent.critic is not None:
+        agent.critic.model.save_pretrained(folder / "critic")
+        save_head(agent.critic.value_head, folder / "critic")
+
+
+def save_head(head: nn.Module, folder: Path) -> None:
+    """Write a value head's weights."""
+    save_file({name: tensor.contiguous() for name, tensor in head.state_dict().items()}, folder / HEAD)
+
+
+def read_summary(folder: Path) -> dict[str, Any]:
+    """What `checkpoint.json` says.
+
+    Raises:
+        CheckpointError: the folder is no checkpoint.
+    """
+    try:
+        return json.loads((folder / SUMMARY).read_text())
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{folder} is not a checkpoint: {SUMMARY} is missing or damaged") from error
+
+
+def load_checkpoint(folder: Path, agent: OnPolicyAgent) -> dict[str, Any]:
+    """Load weights into an agent of the same kind and shape; returns the trainer's state.
+
+    Raises:
+        CheckpointError: no checkpoint, another agent's, or of another architecture; nothing was loaded then.
+    """
+    summary = read_summary(folder)
+    if summary["agent"] != agent.name:
+        raise CheckpointError(f"{folder} is a checkpoint of agent {summary['agent']!r}, expected {agent.name!r}")
+    own = architecture(agent)
+    for part, shapes in {**own, **summary["architecture"]}.items():
+        there = summary["architecture"].get(part)
+        if there != own.get(part):
+            raise CheckpointError(
+                f"{folder} has {part} {there or 'absent'}, but this agent has {own.get(part, 'none')}"
+            )
+        del shapes
+    state = torch.load(folder / STATE, map_location="cpu", weights_only=True)
+    model: Any = agent.policy.model
+    if hasattr(model, "merge_and_unload"):
+        from peft import set_peft_model_state_dict
+
+        set_peft_model_state_dict(model, load_file(folder / "adapter" / "adapter_model.safetensors"))
+    else:
+        load_model(model, folder)
+    if agent.policy.value_head is not None:
+        agent.policy.value_head.load_state_dict(load_file(folder / HEAD))
+    if agent.critic is not None:
+        load_model(agent.critic.model, folder / "critic")
+        agent.critic.value_head.load_state_dict(load_file(folder / "critic" / HEAD))
+    return state
+
+
+def load_model(model: Any, folder: Path) -> None:
+    """Weights of a saved model of the same class into this one."""
+    model.load_state_dict(type(model).from_pretrained(folder, dtype=model.dtype).state_dict())
+
+
+def architecture(agent: OnPolicyAgent) -> dict[str, str]:
+    """What must be the same for weights to fit: classes and numbers of parameters of policy and critic."""
+    parts: dict[str, str] = {"policy": shape(agent.policy.model)}
+    if agent.policy.value_head is not None:
+        parts["critic"] = "value head"
+    if agent.critic is not None:
+        parts["critic"] = f"separate {shape(agent.critic.model)}"
+    return parts
+
+
+def shape(model: Any) -> str:
+    """Class, size and layer shapes of a model, as text."""
+    config = model.config
+    names = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads")
+    sizes = ", ".join(f"{name} {getattr(config, name, '?')}" for name in names)
+    inner = type(model.get_base_model()).__name__ + " with adapter" if hasattr(model, "get_base_model") else ""
+    n = sum(p.numel() for p in model.parameters())
+    return f"{inner or type(model).__name__} of {n} parameters ({sizes})"
+
+
+def sync(folder: Path) -> None:
+    """Have every file below a folder on the disk before its name is."""
+    for path in sorted(folder.rglob("*"), reverse=True):
+        if path.is_dir():
+            sync_folder(path)
+        else:
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+    sync_folder(folder)
+
+
+def sync_folder(folder: Path) -> None:
+    """Have a folder's list of names on the disk."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -14,7 +14,7 @@ from torch import Tensor
 from transformers import DynamicCache
 
 from agents.policy import Policy
-from agents.sampling import Sampling, draw, log_distribution
+from agents.sampling import Sampling, draw, kept_tokens, log_distribution
 
 TurnMask = Callable[[Sequence[Sequence[int]]], np.ndarray]
 """What n turns have written so far -> bool (n, V), the tokens that may come next."""
@@ -25,18 +25,22 @@ class Turn(NamedTuple):
 
     ids: np.ndarray
     """(n,) int64 sampled tokens, the stop token included."""
-    logprobs: np.ndarray
-    """(n,) float32 log-prob of each token under the distribution that drew it."""
+    logprobs: np.ndarray | None
+    """(n,) float32 log-prob of each token under the distribution that drew it; None from an engine that cannot say."""
     stop_reason: str
     """`stop` (a stop token was drawn) or `length` (the budget ran out)."""
     allowed: np.ndarray | None = None
-    """(n, V) bool tokens that each could be drawn from; None when all of a turn had the mask the engine was given."""
+    """(n, V) bool tokens that each could be drawn from, cut by top-k, top-p and min-p; None when all of a turn had the
+    mask the engine was given."""
 
 
 class Engine(Protocol):
     """What a rollout needs of a generator; ours runs the trained model itself."""
 
     weight_version: int
+    """Counts the updates of the weights it generates with."""
+    reports_kept_sets: bool
+    """Whether its turns say which tokens top-k, top-p and min-p kept."""
 
     def generate(
         self,
@@ -61,6 +65,8 @@ class TorchEngine:
         policy: the policy to sample from.
         max_rows: rows generated at once; bounds the memory of the cache.
     """
+
+    reports_kept_sets = True
 
     def __init__(self, policy: Policy, max_rows: int = 512) -> None:
         self.policy = policy
@@ -107,11 +113,12 @@ class TorchEngine:
         steps: list[Step] = []
         for step in range(int(budget.max())):
             logits = self._next_logits(tokens, attention, position_ids, cache)
-            mask = masks.next(rows)
+            mask = kept_tokens(logits, sampling, masks.next(rows))
             log_probs = log_distribution(logits, sampling, mask)
             token = draw(log_probs, sampling, generator)
             drawn = log_probs.gather(1, token[:, None]).squeeze(1)
-            steps.append(Step(rows[alive], token[alive], drawn[alive], mask[alive] if masks.vary else None))
+            vary = masks.vary or sampling.cuts
+            steps.append(Step(rows[alive], token[alive], drawn[alive], mask[alive] if vary else None))
             masks.written(steps[-1])
             alive = alive & ~torch.isin(token, stops) & (budget[rows] > step + 1)
             n_alive = int(alive.sum())
@@ -127,10 +134,11 @@ class TorchEngine:
 
     def _next_logits(self, tokens: Tensor, attention: Tensor, position_ids: Tensor, cache: DynamicCache) -> Tensor:
         """Logits (B, V') after the newest token; extends the cache by `tokens`."""
+        self.policy.set_mode()
         with self.policy.autocast():
             output = self.policy.model(
-                tokens, attention_mask=attention, position_ids=position_ids, past_key_values=cache, use_cache=True,
-                logits_to_keep=1,
+                input_ids=tokens, attention_mask=attention, position_ids=position_ids, past_key_values=cache,
+                use_cache=True, logits_to_keep=1,
             )  # fmt: skip
         return output.logits[:, -1]
 

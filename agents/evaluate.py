@@ -1,4 +1,4 @@
-"""Held-out evaluation: greedy and sampled pass@1, and the KL to the reference on the sampled answers."""
+"""Held-out evaluation: greedy and sampled answers, pass@k, other judges, and the KL to the reference."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from gymnasium.vector import VectorEnv
 from agents.engine import Engine
 from agents.environment import attribute
 from agents.policy import Policy
+from agents.reference import Reference
 from agents.rollout import Rollout, collect
 from agents.sampling import Sampling
 from agents.scoring import score_rollout
+from agents.statistics import bootstrap_interval, pass_at_k
 
 
 @dataclass(frozen=True)
@@ -28,12 +30,21 @@ class Evaluation:
     greedy: float
     """Share of problems whose greedy answer passes (pass@1)."""
     sampled: float
-    """Share of problems whose one sampled answer passes (pass@1)."""
+    """Share of sampled answers that pass (pass@1)."""
     greedy_score: float
     """Mean raw score of the greedy answers."""
     sampled_score: float
     """Mean raw score of the sampled answers."""
     episodes: int
+    """Problems."""
+    samples: int
+    """Sampled answers of each."""
+    pass_at: dict[int, float]
+    """k -> unbiased pass@k of the sampled answers (Chen et al. 2021), k = 1, 2, 4, ... samples."""
+    intervals: dict[str, tuple[float, float]]
+    """95% bootstrap intervals over problems of `greedy`, `sampled` and the largest pass@k."""
+    judges: dict[str, dict[str, float]]
+    """Other verifiers of the same answers (the environment's `extra_verifiers`) -> greedy and sampled pass rates."""
     kl: float
     """Sampled KL to the reference, nats per answer."""
     kl_min: float
@@ -45,47 +56,80 @@ class Evaluation:
     kinds: dict[str, int]
     """Verdict kinds of the sampled answers."""
 
+    @classmethod
+    def from_json(cls, content: dict[str, Any]) -> Evaluation:
+        """What `jsonable` made of an evaluation."""
+        content = {name: math.nan if value is None else value for name, value in content.items()}
+        content["pass_at"] = {int(k): rate for k, rate in content["pass_at"].items()}
+        content["intervals"] = {name: (low, high) for name, (low, high) in content["intervals"].items()}
+        return cls(**content)
+
     def metrics(self, prefix: str) -> dict[str, float]:
         """Flat numbers for a log."""
         names = ("greedy", "sampled", "greedy_score", "sampled_score", "kl", "kl_min", "kl_max", "length")
-        return {f"{prefix}/{name}": getattr(self, name) for name in names}
+        flat = {f"{prefix}/{name}": getattr(self, name) for name in names}
+        flat |= {f"{prefix}/pass@{k}": rate for k, rate in self.pass_at.items() if k > 1}
+        for judge, rates in self.judges.items():
+            flat |= {f"{prefix}/{judge}/{decoding}": rate for decoding, rate in rates.items()}
+        return flat
 
 
 def evaluate(
     env: VectorEnv,
     engine: Engine,
     policy: Policy,
-    reference: Policy,
+    reference: Reference,
     sampling: Sampling,
     *,
     episodes: int,
     seed: int,
+    samples: int = 1,
     micro_batch: int = 64,
 ) -> Evaluation:
-    """Play the first `episodes` problems of the environment's split once greedily and once sampled."""
+    """Play the first `episodes` problems of the environment's split once greedily and `samples` times sampled."""
     available = attribute(env, "num_examples")
     indices = np.arange(episodes if available is None else min(episodes, int(available)))
-    greedy = [r for r, _ in play(env, engine, Sampling(sampling.temperature, greedy=True), indices, seed)]
-    sampled = list(play(env, engine, sampling, indices, seed))
+    greedy = Played(env, engine, Sampling(sampling.temperature, greedy=True), indices, seed)
+    sampled = Played(env, engine, sampling, np.repeat(indices, samples), seed)
     log_ratios: list[torch.Tensor] = []
-    for rollout, n in sampled:
+    for rollout, n in sampled.rollouts:
         own, ref = (score_rollout(p, rollout, micro_batch).logprobs for p in (policy, reference))
         log_ratios.append((own - ref).sum(1)[:n])
     ratios = torch.cat(log_ratios)
-    greedy_infos = [info for rollout in greedy for info in rollout.infos][: len(indices)]
-    sampled_infos = [info for rollout, n in sampled for info in rollout.infos[:n]]
+    passed = np.array([passes(info) for info in sampled.infos]).reshape(len(indices), samples)  # (problems, samples)
+    pass_at = {k: pass_at_k(samples, passed.sum(1), k) for k in powers_of_two(samples)}
+    most = max(pass_at)
+    per_problem = {
+        "greedy": [passes(info) for info in greedy.infos],
+        "sampled": passed.mean(1),
+        "pass@k": pass_at[most],
+    }
     return Evaluation(
-        greedy=pass_rate(greedy_infos),
-        sampled=pass_rate(sampled_infos),
-        greedy_score=float(torch.cat([r.scores for r in greedy])[: len(indices)].mean()),
-        sampled_score=float(torch.cat([r.scores[:n] for r, n in sampled]).mean()),
+        greedy=pass_rate(greedy.infos),
+        sampled=pass_rate(sampled.infos),
+        greedy_score=float(greedy.scores.mean()),
+        sampled_score=float(sampled.scores.mean()),
         episodes=len(indices),
+        samples=samples,
+        pass_at={k: float(rates.mean()) for k, rates in pass_at.items()},
+        intervals={name: interval(values) for name, values in per_problem.items()},
+        judges=judge_rates(greedy.infos, sampled.infos),
         kl=float(ratios.mean()),
         kl_min=float(ratios.min()),
         kl_max=float(ratios.max()),
-        length=float(torch.cat([r.n_actions[:n] for r, n in sampled]).float().mean()),
-        kinds=dict(Counter(info.get("verdict", {}).get("kind", "none") for info in sampled_infos)),
+        length=float(sampled.lengths.mean()),
+        kinds=dict(Counter(info.get("verdict", {}).get("kind", "none") for info in sampled.infos)),
     )
+
+
+class Played:
+    """Every answer of one decoding, in the order of the problems."""
+
+    def __init__(self, env: VectorEnv, engine: Engine, sampling: Sampling, indices: np.ndarray, seed: int) -> None:
+        self.rollouts: list[tuple[Rollout, int]] = list(play(env, engine, sampling, indices, seed))
+        self.infos = [info for rollout, n in self.rollouts for info in rollout.infos[:n]]
+        self.scores = torch.cat([rollout.scores[:n] for rollout, n in self.rollouts])
+        self.lengths = torch.cat([rollout.n_actions[:n] for rollout, n in self.rollouts]).float()
 
 
 def play(env: VectorEnv, engine: Engine, sampling: Sampling, indices: np.ndarray, seed: int):
@@ -106,9 +150,39 @@ def play(env: VectorEnv, engine: Engine, sampling: Sampling, indices: np.ndarray
         yield rollout, len(chunk)
 
 
+def passes(info: dict[str, Any]) -> bool:
+    """Whether an episode's verdict passed; no verdict did not."""
+    return bool(info.get("verdict", {}).get("passed", False))
+
+
 def pass_rate(infos: Sequence[dict[str, Any]]) -> float:
     """Share of episodes whose verdict passed; 0 for environments without verdicts."""
-    return sum(bool(info.get("verdict", {}).get("passed", False)) for info in infos) / max(1, len(infos))
+    return sum(map(passes, infos)) / max(1, len(infos))
+
+
+def judge_rates(greedy: Sequence[dict[str, Any]], sampled: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """Pass rates by the other verifiers that judged the same answers; answers on which one broke are left out."""
+    names = dict.fromkeys(name for info in (*greedy, *sampled) for name in info.get("extra_verdicts", {}))
+
+    def rate(name: str, infos: Sequence[dict[str, Any]]) -> float:
+        verdicts = [info.get("extra_verdicts", {}).get(name) for info in infos]
+        given = [bool(verdict["passed"]) for verdict in verdicts if verdict is not None]
+        return sum(given) / len(given) if given else float("nan")
+
+    return {name: {"greedy": rate(name, greedy), "sampled": rate(name, sampled)} for name in names}
+
+
+def powers_of_two(n: int) -> list[int]:
+    """1, 2, 4, ... up to n, and n itself."""
+    return sorted({2**i for i in range(n.bit_length()) if 2**i <= n} | {n})
+
+
+def interval(values: Any) -> tuple[float, float]:
+    """95% interval of a mean over problems; where all are equal, or there is one, Wilson's, which still has a width."""
+    values = np.asarray(values, dtype=float)
+    if len(values) < 2 or (values == values[0]).all():
+        return wilson_interval(float(values[0]), len(values))
+    return bootstrap_interval(values, resamples=2000)
 
 
 def wilson_interval(rate: float, n: int, confidence: float = 0.95) -> tuple[float, float]:

@@ -73,6 +73,22 @@ def build_tiny(tokenizer: Any, config: TinyConfig, max_length: int, seed: int) -
         )
 
 
+def add_adapter(model: Any, rank: int, seed: int) -> Any:
+    """A PEFT model that trains a LoRA adapter on every linear layer of the blocks; it changes nothing at the start.
+
+    Raises:
+        ImportError: `peft` is not installed.
+    """
+    try:
+        from peft import LoraConfig, get_peft_model
+    except ImportError as error:
+        raise ImportError("an adapter needs peft: pip install 'llm-envs[adapter]'") from error
+    with torch.random.fork_rng():
+        torch.manual_seed(seed)
+        config = LoraConfig(r=rank, lora_alpha=2 * rank, target_modules="all-linear", task_type="CAUSAL_LM")
+        return get_peft_model(model, config)
+
+
 def load_pretrained(model: str, dtype: torch.dtype = torch.float32) -> tuple[Any, Any]:
     """(model, tokenizer) of a name on the hub, a folder, or a `.gguf` file.
 

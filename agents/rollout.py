@@ -33,6 +33,10 @@ from agents.environment import (
 from agents.sampling import Sampling
 
 
+class StaleBatchError(RuntimeError):
+    """A batch was written by other weights than the ones about to be updated, or by several."""
+
+
 @dataclass
 class Rollout:
     """One batch of finished episodes, padded on the right."""
@@ -46,16 +50,31 @@ class Rollout:
     rewards: Tensor  # (B, T) float32: the environment's reward of each action
     terminated: Tensor  # (B,) bool: the task ended the episode
     truncated: Tensor  # (B,) bool: cut off from outside, no verdict was given
-    allowed: Tensor  # (V,) or (B, T, V) bool: tokens that could be drawn
+    allowed: Tensor  # (V,) bool tokens that could be drawn, or (B, T, ceil(V / 8)) uint8: the same per action, as bits
+    n_tokens: int  # V
     infos: list[dict[str, Any]]  # each row's last info
     sampling: Sampling
-    weight_version: int
+    weight_version: int  # of the weights that wrote all of it
+    has_logprobs: bool = True  # False: the engine could not say with which probability it drew the tokens
+    fingerprint: str = ""  # of these weights; empty when nobody took it
     seconds: dict[str, float] = field(default_factory=dict)  # generation, verification (all of the environment)
 
     @property
     def unscored(self) -> Tensor:
         """(B,) bool: rows whose judge broke; masked out of training, counted in the log."""
         return torch.tensor([bool(info.get("unscored", False)) for info in self.infos])
+
+    @property
+    def judged(self) -> Tensor:
+        """(B,) bool: rows whose episode came to its end and got a verdict."""
+        return ~self.unscored & (self.terminated | ~self.truncated)
+
+    def allowed_tokens(self, rows: Tensor, n_actions: int) -> Tensor:
+        """(V,) or (n, n_actions, V) bool: tokens that could be drawn at the first actions of some rows."""
+        if self.allowed.ndim == 1:
+            return self.allowed
+        bits = self.allowed[rows, :n_actions].numpy()
+        return torch.from_numpy(np.unpackbits(bits, axis=-1, count=self.n_tokens).view(np.bool_))
 
     @property
     def real(self) -> Tensor:
@@ -89,7 +108,8 @@ class _Row:
     positions: list[int] = field(default_factory=list)
     logprobs: list[float] = field(default_factory=list)
     rewards: list[float] = field(default_factory=list)
-    allowed: list[np.ndarray] = field(default_factory=list)
+    allowed: list[np.ndarray] = field(default_factory=list)  # as bits: 50,000 bools per action are much
+    has_logprobs: bool = True
     terminated: bool = False
     truncated: bool = False
     info: dict[str, Any] = field(default_factory=dict)
@@ -104,9 +124,10 @@ class _Row:
                 f"(sampled {turn.ids.tolist()[:8]}, prefix has {written.tolist()[:8]}): tokens must never be re-encoded"
             )
         self.positions += range(start, start + len(turn.ids))
-        self.logprobs += turn.logprobs.tolist()
+        self.logprobs += [0.0] * len(turn.ids) if turn.logprobs is None else turn.logprobs.tolist()
+        self.has_logprobs &= turn.logprobs is not None
         self.rewards += [0.0] * (len(turn.ids) - 1) + [float(reward)]
-        self.allowed += [allowed] * len(turn.ids) if turn.allowed is None else list(turn.allowed)
+        self.allowed += [allowed] * len(turn.ids) if turn.allowed is None else list(np.packbits(turn.allowed, axis=-1))
         self.tokens = prefix.tolist()
 
 
@@ -134,28 +155,34 @@ def collect(
     observation, infos = env.reset(seed=seed, options=options)
     rows = [_Row(list(map(int, prefix)), len(prefix), info=row_info(infos, i)) for i, prefix in prefixes(observation)]
     player = _WholeTurns(env) if has_whole_turns(env) else _TokenByToken(env)
-    stops, turn_mask = stop_tokens(env), next_token_mask(env)
+    stops, turn_mask, version = stop_tokens(env), next_token_mask(env), engine.weight_version
     seconds = {"generation": 0.0, "verification": 0.0}
-    active = list(range(len(rows)))
+    active, n_tokens = list(range(len(rows))), vocabulary_size(env)
     while active:
         started = time.perf_counter()
-        masks = np.broadcast_to(np.asarray(action_masks(env)), (len(rows), vocabulary_size(env)))
+        masks = np.broadcast_to(np.asarray(action_masks(env)), (len(rows), n_tokens))
+        bits = np.packbits(masks, axis=-1)
         budgets = np.minimum(remaining(observation, active), player.longest_turn)
         turns = engine.generate(
             [np.asarray(rows[i].tokens) for i in active],
             budgets, stops, turn_mask or torch.from_numpy(masks[active].copy()), sampling, generator,
         )  # fmt: skip
+        if engine.weight_version != version:
+            raise StaleBatchError(
+                f"the engine's weights changed from version {version} to {engine.weight_version} while a batch was "
+                "being collected: its log-probs belong to several policies"
+            )
         seconds["generation"] += time.perf_counter() - started
         started = time.perf_counter()
         observation, results = player.play(active, turns, observation)
         for i, turn in zip(active, turns, strict=True):
             reward, terminated, truncated, info = results[i]
             length = int(observation["length"][i].item())
-            rows[i].append(turn, reward, observation["tokens"][i][:length], masks[i])
+            rows[i].append(turn, reward, observation["tokens"][i][:length], bits[i])
             rows[i].terminated, rows[i].truncated, rows[i].info = terminated, truncated, {**rows[i].info, **info}
         seconds["verification"] += time.perf_counter() - started
         active = [i for i in active if not (rows[i].terminated or rows[i].truncated)]
-    return pack(rows, sampling, engine.weight_version, seconds)
+    return pack(rows, n_tokens, sampling, version, seconds)
 
 
 class _WholeTurns:
@@ -201,10 +228,12 @@ class _TokenByToken:
         return observation, results
 
 
-def pack(rows: list[_Row], sampling: Sampling, weight_version: int, seconds: dict[str, float]) -> Rollout:
+def pack(
+    rows: list[_Row], n_tokens: int, sampling: Sampling, weight_version: int, seconds: dict[str, float]
+) -> Rollout:
     """Rows of unequal length -> right-padded tensors."""
-    n_tokens, n_actions = max(len(r.tokens) for r in rows), max(len(r.positions) for r in rows)
-    tokens = torch.zeros(len(rows), n_tokens, dtype=torch.int64)
+    width, n_actions = max(len(r.tokens) for r in rows), max(len(r.positions) for r in rows)
+    tokens = torch.zeros(len(rows), width, dtype=torch.int64)
     positions = torch.ones(len(rows), n_actions, dtype=torch.int64)
     logprobs, rewards = torch.zeros(len(rows), n_actions), torch.zeros(len(rows), n_actions)
     for i, row in enumerate(rows):
@@ -223,20 +252,22 @@ def pack(rows: list[_Row], sampling: Sampling, weight_version: int, seconds: dic
         rewards=rewards,
         terminated=torch.tensor([row.terminated for row in rows]),
         truncated=torch.tensor([row.truncated for row in rows]),
-        allowed=_pack_allowed(rows, n_actions),
+        allowed=_pack_allowed(rows, n_actions, n_tokens),
+        n_tokens=n_tokens,
         infos=[row.info for row in rows],
         sampling=sampling,
         weight_version=weight_version,
+        has_logprobs=all(row.has_logprobs for row in rows),
         seconds=seconds,
     )
 
 
-def _pack_allowed(rows: list[_Row], n_actions: int) -> Tensor:
-    """(V,) when every action had the same mask (the usual case), else (B, T, V)."""
+def _pack_allowed(rows: list[_Row], n_actions: int, n_tokens: int) -> Tensor:
+    """(V,) when every action had the same mask (the usual case), else the bits of each action."""
     first = rows[0].allowed[0]
     if all(mask is first or np.array_equal(mask, first) for row in rows for mask in row.allowed):
-        return torch.from_numpy(first.copy())
-    allowed = torch.ones(len(rows), n_actions, len(first), dtype=torch.bool)
+        return torch.from_numpy(np.unpackbits(first, count=n_tokens).view(np.bool_))
+    allowed = torch.full((len(rows), n_actions, len(first)), 255, dtype=torch.uint8)
     for i, row in enumerate(rows):
         allowed[i, : len(row.allowed)] = torch.from_numpy(np.stack(row.allowed))
     return allowed

@@ -4,19 +4,20 @@ config.json         every setting
 metrics.jsonl       one line per iteration
 tensorboard/        the same numbers
 samples.jsonl       sampled answers with their verdicts
-checkpoints/NAME/   what `AutoModelForCausalLM.from_pretrained` loads
+checkpoints/NAME/   what `AutoModelForCausalLM.from_pretrained` loads; NAME is the iteration
+best.json           which of them did best on held-out problems
+before.json         held-out evaluations before training
+stopped/            the batch on which a loss became NaN
 record.json         what the run was, cost and reached
 """
 
 from __future__ import annotations
 
-import dataclasses
-import hashlib
 import json
-import math
 import os
 import platform
 import resource
+import shutil
 import sys
 from importlib import metadata
 from pathlib import Path
@@ -24,29 +25,79 @@ from typing import Any
 
 import torch
 
+from agents.batch import save_batch
+from agents.checkpoint import CheckpointError, read_summary, sync_folder
+from agents.evaluate import Evaluation
+from agents.jsonable import jsonable
 from agents.rollout import Rollout
 
 
 class RunFolder:
-    """Writes a run's folder; nothing is created before `create`.
+    """Writes a run's folder; nothing is created before `create`, or touched before `resume`.
 
     Args:
-        path: the folder; must not exist, or be empty.
+        path: the folder.
     """
 
     def __init__(self, path: Path) -> None:
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise FileExistsError(f"run folder {path} exists and is not empty; give another one or remove it")
         self.path = path
+        self.best: float | None = None
         self._writer: Any = None
 
     def create(self, config: dict[str, Any]) -> None:
-        """Make the folder and write the configuration."""
-        from torch.utils.tensorboard import SummaryWriter  # slow to import
+        """Make the folder and write the configuration.
 
+        Raises:
+            FileExistsError: there is something in it.
+        """
+        self.require_new()
         self.path.mkdir(parents=True, exist_ok=True)
         write_json(self.path / "config.json", config)
-        self._writer = SummaryWriter(str(self.path / "tensorboard"))
+        self._open_writer(None)
+
+    def require_new(self) -> None:
+        """Raises FileExistsError when the folder is there and not empty."""
+        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+            raise FileExistsError(f"run folder {self.path} exists and is not empty; give another one or remove it")
+
+    def resume(self) -> Path | None:
+        """Open the folder again; returns its newest checkpoint, and forgets what was logged after that.
+
+        Raises:
+            FileNotFoundError: no run was started in the folder.
+        """
+        if not (self.path / "config.json").exists():
+            raise FileNotFoundError(f"{self.path} is not a run folder: config.json is missing")
+        newest = self.newest_checkpoint()
+        iteration = read_summary(newest)["iteration"] if newest is not None else 0
+        for unfinished in (self.path / "checkpoints").glob("*.unfinished"):
+            shutil.rmtree(unfinished)
+        for name in ("metrics.jsonl", "samples.jsonl"):
+            lines = [line for line in read_lines(self.path / name) if line["iteration"] <= iteration]
+            write_text(self.path / name, "".join(json.dumps(line) + "\n" for line in lines))
+        if (self.path / "best.json").exists():
+            best = json.loads((self.path / "best.json").read_text())
+            self.best = best["score"] if best["iteration"] <= iteration else None
+        self._open_writer(iteration + 1)
+        return newest
+
+    def iteration(self, agent: Any, metrics: dict[str, float], batch: Any) -> None:
+        """Keep an iteration: numbers, a few answers, and a checkpoint when one is due or it is the best so far."""
+        self.log(metrics, agent.iteration)
+        decode = getattr(agent.env.unwrapped, "decode", None)
+        if decode is not None:
+            self.log_samples(batch.rollout, decode, agent.iteration)
+        score, every = metrics.get("eval/sampled"), agent.config.checkpoint_every
+        best = score is not None and every and (self.best is None or score > self.best)
+        if best or (every and agent.iteration % every == 0):
+            folder = self.checkpoint(f"{agent.iteration:06d}")
+            agent.save(folder)
+            if best:
+                self.best = score
+                write_json(
+                    self.path / "best.json", {"checkpoint": folder.name, "iteration": agent.iteration, "score": score}
+                )
+            self.prune(agent.config.keep_checkpoints)
 
     def log(self, metrics: dict[str, float], iteration: int) -> None:
         """One iteration's numbers, to TensorBoard and to `metrics.jsonl`."""
@@ -67,6 +118,32 @@ class RunFolder:
             )
         self._append("samples.jsonl", lines)
 
+    def history(self) -> list[dict[str, float]]:
+        """The metrics of every iteration so far; undefined ones are NaN again."""
+        lines = read_lines(self.path / "metrics.jsonl")
+        return [{name: float("nan") if value is None else value for name, value in line.items()} for line in lines]
+
+    def keep(self, name: str, evaluations: dict[str, Evaluation]) -> dict[str, Evaluation]:
+        """Write held-out evaluations to a file of the folder; returns them."""
+        write_json(self.path / name, evaluations)
+        return evaluations
+
+    def kept(self, name: str) -> dict[str, Evaluation] | None:
+        """Evaluations written by `keep`; None when there is no such file."""
+        path = self.path / name
+        if not path.exists():
+            return None
+        return {split: Evaluation.from_json(found) for split, found in json.loads(path.read_text()).items()}
+
+    def save_last(self, agent: Any) -> None:
+        """Write the checkpoint `last`; an earlier one is there until the new one is whole."""
+        last, earlier = self.checkpoint("last"), self.checkpoint("last.replaced")
+        if last.exists():
+            shutil.rmtree(earlier, ignore_errors=True)
+            last.rename(earlier)
+        agent.save(last)
+        shutil.rmtree(earlier, ignore_errors=True)
+
     def record(self, content: dict[str, Any]) -> None:
         """Write `record.json`, replacing an earlier one."""
         write_json(self.path / "record.json", content)
@@ -75,38 +152,77 @@ class RunFolder:
         """Where the checkpoint of that name goes."""
         return self.path / "checkpoints" / name
 
+    def newest_checkpoint(self) -> Path | None:
+        """The checkpoint of the latest iteration; folders that are none are passed by."""
+        found: list[tuple[int, str, Path]] = []
+        for folder in (self.path / "checkpoints").glob("*"):
+            try:
+                found.append((read_summary(folder)["iteration"], folder.name, folder))
+            except CheckpointError:
+                continue
+        return max(found)[2] if found else None
+
+    def prune(self, keep: int) -> None:
+        """Remove all but the newest `keep` numbered checkpoints and the best one."""
+        best = self.path / "best.json"
+        kept = json.loads(best.read_text())["checkpoint"] if best.exists() else None
+        numbered = sorted(folder for folder in (self.path / "checkpoints").glob("*") if folder.name.isdigit())
+        for folder in numbered[:-keep]:
+            if folder.name != kept:
+                shutil.rmtree(folder)
+
+    def stopped(self, batch: Any, iteration: int) -> str:
+        """Keep the batch on which training stopped; says where it is and where the last good weights are."""
+        file = self.path / "stopped" / f"{iteration:06d}.pt"
+        file.parent.mkdir(exist_ok=True)
+        save_batch(file, batch)
+        newest = self.newest_checkpoint()
+        return f"its batch is {file}, the last good checkpoint {newest or 'none was written'}"
+
     def close(self) -> None:
         """Flush what is buffered."""
         if self._writer is not None:
             self._writer.close()
+
+    def _open_writer(self, purge_step: int | None) -> None:
+        from torch.utils.tensorboard import SummaryWriter  # slow to import
+
+        self._writer = SummaryWriter(str(self.path / "tensorboard"), purge_step=purge_step)
 
     def _append(self, name: str, lines: list[dict[str, Any]]) -> None:
         with (self.path / name).open("a") as file:
             file.writelines(json.dumps(jsonable(line)) + "\n" for line in lines)
 
 
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """JSON lines of a file; a last line that was cut off when the process died is left out."""
+    lines: list[dict[str, Any]] = []
+    for line in path.read_text().splitlines() if path.exists() else ():
+        try:
+            lines.append(json.loads(line))
+        except ValueError:
+            break
+    return lines
+
+
 def write_json(path: Path, content: Any) -> None:
     """Whole or not at all: a reader never sees half a file."""
+    write_text(path, json.dumps(jsonable(content), indent=2) + "\n")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Whole or not at all."""
     unfinished = path.with_name(path.name + ".unfinished")
-    unfinished.write_text(json.dumps(jsonable(content), indent=2) + "\n")
+    try:
+        with unfinished.open("w") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:
+        unfinished.unlink(missing_ok=True)
+        raise
     os.replace(unfinished, path)
-
-
-def jsonable(value: Any) -> Any:
-    """Dataclasses, paths and tuples as plain JSON; NaN (undefined) as null, since JSON has no NaN."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return jsonable({field.name: getattr(value, field.name) for field in dataclasses.fields(value)})
-    if isinstance(value, dict):
-        return {str(key): jsonable(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [jsonable(item) for item in value]
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if value is None or isinstance(value, str | int | bool):
-        return value
-    if getattr(value, "shape", None) == ():  # NumPy's and torch's numbers
-        return jsonable(value.item())
-    return str(value)
+    sync_folder(path.parent)
 
 
 def versions() -> dict[str, str]:
@@ -128,12 +244,3 @@ def peak_memory(device: torch.device) -> dict[str, int]:
     if device.type == "cuda":
         peak["cuda_bytes"] = torch.cuda.max_memory_allocated(device)
     return peak
-
-
-def weight_fingerprint(model: torch.nn.Module) -> str:
-    """Hash of every parameter's bytes: two policies with the same fingerprint are the same policy."""
-    digest = hashlib.sha256()
-    for name, parameter in sorted(model.named_parameters()):
-        digest.update(name.encode())
-        digest.update(parameter.detach().cpu().contiguous().view(torch.uint8).numpy().tobytes())
-    return digest.hexdigest()[:16]

@@ -11,7 +11,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from agents.policy import Policy, Scores
+from agents.policy import Critic, Policy, Scores
+from agents.reference import Reference
 from agents.rollout import Rollout
 
 
@@ -24,22 +25,38 @@ def micro_batches(rollout: Rollout, rows: Tensor, size: int) -> Iterator[Tensor]
     yield from rows[rollout.lengths[rows].argsort(stable=True)].split(size)
 
 
-def score_rows(policy: Policy, rollout: Rollout, rows: Tensor) -> Scores:
+def score_rows(policy: Policy | Reference, rollout: Rollout, rows: Tensor) -> Scores:
     """Scores of some rows, trimmed to the longest of them: (n, T') log-probs and entropies, (n, T' + 1) values."""
     width, n_actions = int(rollout.lengths[rows].max()), int(rollout.n_actions[rows].max())
-    allowed = rollout.allowed if rollout.allowed.ndim == 1 else rollout.allowed[rows, :n_actions]
     return policy.score(
         rollout.tokens[rows, :width], rollout.lengths[rows], rollout.positions[rows, :n_actions],
-        rollout.sampling, allowed,
+        rollout.sampling, rollout.allowed_tokens(rows, n_actions),
     )  # fmt: skip
 
 
+def value_rows(critic: Critic, rollout: Rollout, rows: Tensor) -> Tensor:
+    """(n, T' + 1) values of some rows by a critic of its own, trimmed as in `score_rows`."""
+    width, n_actions = int(rollout.lengths[rows].max()), int(rollout.n_actions[rows].max())
+    return critic.values(rollout.tokens[rows, :width], rollout.lengths[rows], rollout.positions[rows, :n_actions])
+
+
 @torch.no_grad()
-def score_rollout(policy: Policy, rollout: Rollout, micro_batch: int) -> Scores:
-    """Scores of a whole rollout on the CPU: (B, T) log-probs and entropies, (B, T + 1) values; 0 on padding."""
+def value_rollout(critic: Critic, rollout: Rollout, micro_batch: int) -> Tensor:
+    """Values of a whole rollout on the CPU: (B, T + 1), the last column V(s_T); 0 on padding."""
+    values = torch.zeros(rollout.positions.shape[0], rollout.positions.shape[1] + 1)
+    for rows in micro_batches(rollout, torch.arange(len(values)), micro_batch):
+        found = value_rows(critic, rollout, rows).cpu()
+        values[rows, : found.shape[1] - 1], values[rows, -1] = found[:, :-1], found[:, -1]
+    values[:, :-1] = values[:, :-1].masked_fill(~rollout.real, 0.0)
+    return values
+
+
+@torch.no_grad()
+def score_rollout(policy: Policy | Reference, rollout: Rollout, micro_batch: int) -> Scores:
+    """Scores of a whole rollout on the CPU: (B, T) log-probs and entropies, (B, T + 1) values or none; 0 on padding."""
     n_rows, n_actions = rollout.positions.shape
     logprobs, entropies = torch.zeros(n_rows, n_actions), torch.zeros(n_rows, n_actions)
-    values = torch.zeros(n_rows, n_actions + 1)
+    values = torch.zeros(n_rows, n_actions + 1 if policy.value_head is not None else 0)
     for rows in micro_batches(rollout, torch.arange(n_rows), micro_batch):
         scores = score_rows(policy, rollout, rows)
         n = scores.logprobs.shape[1]
@@ -47,7 +64,8 @@ def score_rollout(policy: Policy, rollout: Rollout, micro_batch: int) -> Scores:
         if policy.value_head is not None:
             values[rows, :n], values[rows, -1] = scores.values[:, :-1].cpu(), scores.values[:, -1].cpu()
     real = rollout.real
-    values[:, :-1] = values[:, :-1].masked_fill(~real, 0.0)
+    if policy.value_head is not None:
+        values[:, :-1] = values[:, :-1].masked_fill(~real, 0.0)
     return Scores(logprobs.masked_fill(~real, 0.0), entropies.masked_fill(~real, 0.0), values)
 
 

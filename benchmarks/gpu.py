@@ -20,16 +20,19 @@ import llm_envs
 from agents.engine import TorchEngine
 from agents.models import TinyConfig, build_tiny, train_tokenizer
 from agents.policy import Policy
-from agents.ppo import PPO, PPOConfig
+from agents.ppo import PPO, CriticConfig, PPOConfig
 from agents.run import peak_memory
 from agents.sampling import Sampling
 from agents.scoring import score_rollout
+from agents.settings import KLConfig, OptimizerConfig
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 from presets import TINY_PPO
 from tests.agents.bandit import BETA, BanditVectorEnv, arm_probabilities, bandit_model, optimum, total_variation
 
-LARGE = PPOConfig(learning_rate=1e-6, epochs=1, minibatches=2, micro_batch=32, eval_every=0)
+LARGE = PPOConfig(
+    optimizer=OptimizerConfig(learning_rate=1e-6), epochs=1, minibatches=2, micro_batch=32, eval_every=0
+)
 
 
 @dataclass
@@ -134,8 +137,8 @@ def check_bandit(device: torch.device) -> None:
     model = bandit_model().to(device)
     best, _ = optimum(arm_probabilities(model).cpu())
     config = PPOConfig(
-        learning_rate=3e-3, critic_learning_rate=3e-2, lr_schedule="linear", epochs=4, minibatches=4, micro_batch=512,
-        kl_coef=BETA, gae_lambda=1.0, eval_every=0,
+        optimizer=OptimizerConfig(learning_rate=3e-3, schedule="linear"), critic=CriticConfig(learning_rate=3e-2),
+        kl=KLConfig(coef=BETA), epochs=4, minibatches=4, micro_batch=512, gae_lambda=1.0, eval_every=0,
     )  # fmt: skip
     PPO(model, BanditVectorEnv(512), config).learn(512 * 100)
     distance = total_variation(arm_probabilities(model).cpu(), best)

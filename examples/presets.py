@@ -8,21 +8,19 @@ from dataclasses import replace
 from typing import Any
 
 from agents.models import TinyConfig
-from agents.ppo import PPOConfig
+from agents.ppo import CriticConfig, PPOConfig
+from agents.settings import KLConfig, OptimizerConfig
 from agents.sft import SFTConfig
 
 TINY_PPO = PPOConfig(
-    learning_rate=4e-4,
-    critic_learning_rate=2e-3,
-    lr_schedule="linear",
+    optimizer=OptimizerConfig(learning_rate=4e-4, schedule="linear", eps=1e-8),
+    critic=CriticConfig(learning_rate=2e-3, warmup=2),
+    kl=KLConfig(coef=0.02),
     epochs=1,
     minibatches=4,
     micro_batch=16,
-    kl_coef=0.02,
     gae_lambda=1.0,
     temperature=0.5,
-    adam_eps=1e-8,
-    critic_warmup=2,
     eval_every=15,
     eval_episodes=256,
 )
@@ -57,7 +55,7 @@ def transform(args: Callable[..., Any]) -> Any:
         problems=100_000,
         tiny=TinyConfig(vocab_size=258),
         sft=SFTConfig(steps=2500, batch_size=32),
-        ppo=replace(TINY_PPO, learning_rate=2e-4),
+        ppo=replace(TINY_PPO, optimizer=replace(TINY_PPO.optimizer, learning_rate=2e-4)),
     )
 
 
@@ -77,10 +75,33 @@ def pretrained(args: Callable[..., Any]) -> Any:
         eval_problems=16,
         max_length=768,
         ppo=PPOConfig(
-            learning_rate=1e-6, critic_learning_rate=1e-5, epochs=1, minibatches=2, micro_batch=8, kl_coef=0.01,
-            gae_lambda=1.0, critic_warmup=1, eval_every=0, adam_betas=(0.9, 0.95),
+            optimizer=OptimizerConfig(learning_rate=1e-6, betas=(0.9, 0.95)),  # OpenRLHF, verl, Open-Reasoner-Zero
+            critic=CriticConfig(learning_rate=1e-5, warmup=1),  # 5-10 times the policy's (Open-Reasoner-Zero, verl)
+            kl=KLConfig(coef=0.01),  # OpenRLHF; verl takes 0.001, Open-Reasoner-Zero none
+            epochs=1,  # verl, OpenRLHF, NeMo's recipes
+            minibatches=2,
+            micro_batch=8,
+            gae_lambda=1.0,  # verl, OpenRLHF, Open-Reasoner-Zero
+            eval_every=0,
         ),
-    )  # fmt: skip
+    )
+
+
+def notebook(args: Callable[..., Any]) -> Any:
+    """The chapter's notebook: GPT-2 writes 16 tokens, batches of 16, and a verifier of your own scores them.
+
+    Every number that the notebook names is a default of `PPOConfig`. The task's own verifier counts positive words;
+    `--verifier module:Class` takes another.
+    """
+    return args(
+        env="llm_envs/Continuation-v0",
+        model="gpt2",
+        rows=16,
+        max_new_tokens=16,
+        total_tokens=16 * 16 * 100,
+        eval_problems=64,
+        ppo=PPOConfig(micro_batch=16, eval_every=25),
+    )
 
 
 def smoke(args: Callable[..., Any]) -> Any:
@@ -92,7 +113,7 @@ def smoke(args: Callable[..., Any]) -> Any:
         eval_problems=16,
         tiny=TinyConfig(hidden_size=32, intermediate_size=64, layers=2, heads=2),
         sft=SFTConfig(steps=10, batch_size=16),
-        ppo=PPOConfig(critic_warmup=1, epochs=1, minibatches=2, eval_every=1, eval_episodes=16),
+        ppo=PPOConfig(critic=CriticConfig(warmup=1), epochs=1, minibatches=2, eval_every=1, eval_episodes=16),
     )
 
 
@@ -101,6 +122,7 @@ PRESETS: dict[str, Callable[..., Any]] = {
     "transform": transform,
     "other": other,
     "pretrained": pretrained,
+    "notebook": notebook,
     "smoke": smoke,
 }
 

@@ -3,12 +3,14 @@
     python examples/train_ppo.py                                    # repair Python functions, tiny model, CPU
     python examples/train_ppo.py --env llm_envs/Transform-v0
     python examples/train_ppo.py --model path/to/model.gguf --device cuda --dtype bfloat16
+    python examples/train_ppo.py --resume runs/NAME                 # go on where a run stopped
 
 Read `main` first: it is the whole experiment in order. `build` is everything that can be refused.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 
@@ -30,12 +32,16 @@ from rich.console import Console
 from transformers.utils import logging as transformers_logging
 
 import llm_envs  # registers the environments
+from agents.checkpoint import load_model
 from agents.evaluate import Evaluation
-from agents.models import TinyConfig, build_tiny, load_pretrained, train_tokenizer
+from agents.jsonable import jsonable
+from agents.models import TinyConfig, add_adapter, build_tiny, load_pretrained, train_tokenizer
+from agents.optimizer import NonFiniteError
+from agents.perturbation import Sensitivity, reward_sensitivity
 from agents.policy import Policy
-from agents.ppo import PPO, PPOConfig
-from agents.ppo.agent import Batch
-from agents.report import Progress, acceptance_record, result_table
+from agents.ppo import PPO, PPOBatch, PPOConfig
+from agents.record import acceptance_record
+from agents.report import Progress, result_table
 from agents.run import RunFolder
 from agents.scoring import LogprobMismatchError
 from agents.sft import SFTConfig, sft
@@ -56,8 +62,12 @@ class Args:
     """`tiny` (built and warmed up here), a name on the hub, a folder, or a .gguf file."""
     preset: str = "auto"
     """Starting values of all other settings; see examples/presets.py."""
+    adapter: int = 0
+    """Rank of a LoRA adapter to train instead of all weights (needs `peft`); the reference is the model without it."""
     verifier: str | None = None
     """Judge of the answers: a name or module:Class; the task's own when not given."""
+    gold: tuple[str, ...] = ()
+    """Other verifiers that judge held-out answers beside it, for what the training one cannot see."""
     sandbox: Literal["auto", "bubblewrap", "namespaces", "rlimits", "process"] = "auto"
     """What contains untrusted code; `rlimits` (needs root) is weak, and `process` is no sandbox, both on purpose."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
@@ -76,6 +86,8 @@ class Args:
     """Training problems the warm-up draws from."""
     eval_problems: int = 500
     """Held-out problems of the evaluations before and after."""
+    eval_samples: int = 1
+    """Sampled answers to each of them; more than 1 gives pass@k."""
     max_length: int = 256
     """Longest prompt and answer together, tokens."""
     max_new_tokens: int | None = None
@@ -85,7 +97,7 @@ class Args:
     ppo: PPOConfig = field(default_factory=PPOConfig)
 
     def __post_init__(self) -> None:
-        for name in ("rows", "total_tokens", "problems", "eval_problems", "max_length"):
+        for name in ("rows", "total_tokens", "problems", "eval_problems", "eval_samples", "max_length"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         if self.seed < 0:
@@ -105,55 +117,62 @@ class Parts:
     held_out: dict[str, Any]
 
 
-def main(args: Args) -> None:
+def main(args: Args, resume: Path | None = None) -> None:
     """Build, warm up, evaluate, train, evaluate again, record."""
     args = replace(args, ppo=replace(args.ppo, seed=args.seed), sft=replace(args.sft, seed=args.seed))
     started = time.perf_counter()
-    run = RunFolder(args.out or Path("runs") / time.strftime(f"{args.env.split('/')[-1]}-%Y%m%d-%H%M%S"))
+    run = RunFolder(resume or args.out or Path("runs") / time.strftime(f"{args.env.split('/')[-1]}-%Y%m%d-%H%M%S"))
+    if resume is None:
+        run.require_new()
     console = Console() if sys.stdout.isatty() else Console(width=120)
     parts = build(args)
-    run.create({"args": args, "command": sys.argv})
-    progress = Progress(console, run)
+    if resume is None:
+        run.create({"args": args, "command": sys.argv})
+    checkpoint = None if resume is None else run.resume()
+    progress = Progress(console)
     try:
-        train(args, parts, run, progress, started)
+        train(args, parts, run, progress, checkpoint, started)
     finally:
         progress.close()
         run.close()
 
 
-def train(args: Args, parts: Parts, run: RunFolder, progress: Progress, started: float) -> None:
-    """The experiment itself, from the warm-up to the table."""
+def train(
+    args: Args, parts: Parts, run: RunFolder, progress: Progress, checkpoint: Path | None, started: float
+) -> None:
+    """The experiment itself, from the warm-up (or a checkpoint) to the table."""
     autocast = torch.bfloat16 if args.dtype == "bfloat16" else None
     seconds = {"problems": time.perf_counter() - started}
+    sensitivity: list[list[Sensitivity]] = []  # of the last batch
+    warmed_up = run.checkpoint("warmed-up")
 
-    def on_iteration(agent: PPO, metrics: dict[str, float], batch: Batch) -> None:
+    def on_iteration(agent: PPO, metrics: dict[str, float], batch: PPOBatch) -> None:
         progress.iteration(agent, metrics, args.total_tokens)
-        run.log_samples(batch.rollout, parts.env.decode, agent.iteration)
-        if args.ppo.checkpoint_every and agent.iteration % args.ppo.checkpoint_every == 0:
-            agent.save(run.checkpoint(f"{agent.iteration:06d}"), parts.tokenizer)
+        sensitivity[:] = [reward_sensitivity(agent, batch)]
 
-    if args.model == "tiny":
-        try:
-            seconds["warm-up"] = warm_up(args, parts, autocast, progress)
-        except KeyboardInterrupt:
-            PPO(parts.model, parts.env, args.ppo).save(run.checkpoint("interrupted"), parts.tokenizer)
-            raise
-    watched = parts.held_out.get("validation", next(iter(parts.held_out.values()), None))
+    if checkpoint is not None and not args.adapter:  # whatever training changed later, the reference is this
+        load_model(parts.model, warmed_up)
+    elif args.model == "tiny":
+        seconds["warm-up"] = warm_up(args, parts, autocast, progress)
     agent = PPO(
-        parts.model, parts.env, args.ppo, eval_env=watched, autocast_dtype=autocast, on_iteration=on_iteration
+        parts.model, parts.env, args.ppo, eval_env=next(iter(parts.held_out.values()), None), run=run,
+        reference="adapter" if args.adapter else "copy", autocast_dtype=autocast, tokenizer=parts.tokenizer,
+        on_iteration=on_iteration,
     )  # fmt: skip
-    before = evaluate_all(agent, parts.held_out, args.eval_problems)
-    agent.save(run.checkpoint("warmed-up"), parts.tokenizer)
+    if checkpoint is None:
+        agent.save(warmed_up)
+    else:
+        agent.restore(checkpoint)
+    before = run.kept("before.json") or run.keep("before.json", evaluate_all(agent, parts.held_out, args))
     trained = time.perf_counter()
     try:
         agent.learn(args.total_tokens)
     except KeyboardInterrupt:
         progress.console.print("stopped by Ctrl-C; evaluating and saving what is there")
-    finally:  # also when sampler and trainer disagree: the weights are what a person will want to look at
-        agent.save(run.checkpoint("last"), parts.tokenizer)
+    run.save_last(agent)
     seconds["ppo"] = time.perf_counter() - trained
-    after = evaluate_all(agent, parts.held_out, args.eval_problems)
-    run.record(acceptance_record(agent, args, parts.task, before, after, progress.history, seconds))
+    after = evaluate_all(agent, parts.held_out, args)
+    run.record(acceptance_record(agent, args, parts.task, before, after, run.history(), seconds, *sensitivity))
     progress.close()
     progress.console.print(result_table(before, after))
     progress.console.print(f"{time.perf_counter() - started:.0f} s in all; run folder {run.path}")
@@ -180,14 +199,17 @@ def build(args: Args) -> Parts:
         raise ValueError(
             f"max_length is {args.max_length}, but the model's context is {context} tokens: give less with --max-length"
         )
+    if args.adapter:
+        model = add_adapter(model, args.adapter, args.seed)
     env = make_env(args, args.split, tokenizer)
-    held_out = {split: make_env(args, split, tokenizer) for split in task.splits if split != args.split}
+    splits = [split for split in ("validation", *task.splits) if split in task.splits and split != args.split]
+    held_out = {split: make_env(args, split, tokenizer, args.gold) for split in dict.fromkeys(splits)}
     for vector_env in (env, *held_out.values()):
         check_problems(vector_env, must_pass=args.verifier is None)
     return Parts(task, model.to(device), tokenizer, env, held_out)
 
 
-def make_env(args: Args, split: str, tokenizer: Any) -> Any:
+def make_env(args: Args, split: str, tokenizer: Any, gold: Sequence[str] = ()) -> Any:
     """A vector environment over one split; refuses here when there is no sandbox."""
     pairs = zip(args.env_options[::2], args.env_options[1::2], strict=True)
     options: dict[str, Any] = {name: int(value) if value.isdigit() else value for name, value in pairs}
@@ -195,6 +217,8 @@ def make_env(args: Args, split: str, tokenizer: Any) -> Any:
         options.setdefault("message_format", "chat")
     if args.verifier is not None:
         options["verifier"] = args.verifier
+    if gold:
+        options["extra_verifiers"] = list(gold)
     if args.sandbox != "auto":
         options["verifier_options"] = {"sandbox": args.sandbox}
     if args.max_new_tokens is not None:
@@ -277,9 +301,9 @@ def transcript(env: Any, index: int, messages: Sequence[str]) -> list[tuple[str,
     return [*texts, (str(messages[-1]), True)]
 
 
-def evaluate_all(agent: PPO, held_out: dict[str, Any], episodes: int) -> dict[str, Evaluation]:
+def evaluate_all(agent: PPO, held_out: dict[str, Any], args: Args) -> dict[str, Evaluation]:
     """Greedy and sampled results on every held-out split."""
-    return {split: agent.evaluate(env, episodes) for split, env in held_out.items()}
+    return {split: agent.evaluate(env, args.eval_problems, args.eval_samples) for split, env in held_out.items()}
 
 
 def pick_device(name: str) -> torch.device:
@@ -289,18 +313,35 @@ def pick_device(name: str) -> torch.device:
     return torch.device("cuda" if name != "cpu" and torch.cuda.is_available() else "cpu")
 
 
+def resumed(folder: Path) -> Args:
+    """The arguments a run was started with; refuses when they no longer mean what they meant."""
+    try:
+        config = json.loads((folder / "config.json").read_text())
+        command = config["command"][1:]
+    except (OSError, ValueError, KeyError) as error:
+        raise ValueError(f"--resume expects the folder of a run, got {str(folder)!r}: {error}") from error
+    args = tyro.cli(Args, args=command, default=PRESETS[preset_name(command)](Args))
+    now = jsonable(replace(args, ppo=replace(args.ppo, seed=args.seed), sft=replace(args.sft, seed=args.seed)))
+    changed = [name for name in now if now[name] != config["args"].get(name)]
+    if changed:
+        raise ValueError(f"--resume: the settings {changed} of {folder} are not what its command gives today")
+    return args
+
+
 REFUSALS = (
     ValueError, ImportError, OSError, gym.error.Error, llm_envs.LLMEnvsError, llm_envs.VerifierError,
-    LogprobMismatchError,
+    LogprobMismatchError, NonFiniteError,
 )  # fmt: skip
 """What a person can mend; anything else deserves its traceback."""
 
 
 if __name__ == "__main__":
     sys.path.insert(1, os.getcwd())  # so that `--verifier my_module:MyVerifier` finds a module in the current folder
-    name = preset_name(sys.argv[1:])
     try:
-        main(tyro.cli(Args, default=PRESETS[name](Args)))
+        if sys.argv[1:2] == ["--resume"] and len(sys.argv) == 3:
+            main(resumed(Path(sys.argv[2])), resume=Path(sys.argv[2]))
+        else:
+            main(tyro.cli(Args, default=PRESETS[preset_name(sys.argv[1:])](Args)))
     except REFUSALS as error:
         raise SystemExit(f"error: {error}") from error
     except KeyboardInterrupt:

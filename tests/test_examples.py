@@ -60,7 +60,7 @@ def test_smoke_run_finishes_prints_the_table_and_is_quiet(which, request):
 def test_smoke_run_writes_its_folder_and_a_checkpoint_anybody_loads(which, request):
     folder, _ = request.getfixturevalue(which)
     assert {path.name for path in folder.iterdir()} == {
-        "checkpoints", "config.json", "metrics.jsonl", "record.json", "samples.jsonl", "tensorboard"
+        "before.json", "checkpoints", "config.json", "metrics.jsonl", "record.json", "samples.jsonl", "tensorboard"
     }  # fmt: skip
     assert {path.name for path in (folder / "checkpoints").iterdir()} == {"warmed-up", "last"}
     for name in ("warmed-up", "last"):
@@ -91,7 +91,7 @@ def test_record_holds_what_an_acceptance_needs(which, request):
     assert set(record["splits"]) == {"train", "validation", "test"}
     assert all({"size", "hashed", "sha256"} == identity.keys() for identity in record["splits"].values())
     assert len({identity["sha256"] for identity in record["splits"].values()}) == 3
-    assert record["sampling"] == {"temperature": 1.0, "greedy": False}
+    assert record["sampling"] == {"temperature": 1.0, "top_k": 0, "top_p": 1.0, "min_p": 0.0, "greedy": False}
     assert record["ratio_denominator"] == "stored at sampling"
     assert record["tokens"]["sampled"] >= 600
     assert record["tokens"]["episodes"] == 16 * record["iterations"]
@@ -136,7 +136,7 @@ def test_a_checkpoint_folder_is_a_model(code_repair, tmp_path):
     record = json.loads((out / "record.json").read_text())
     first = json.loads((code_repair[0] / "record.json").read_text())
     assert record["weights"]["reference"] == first["weights"]["policy"]
-    assert record["settings"]["ppo"]["adam_betas"] == [0.9, 0.95]  # the preset for pretrained models
+    assert record["settings"]["ppo"]["optimizer"]["betas"] == [0.9, 0.95]  # the preset for pretrained models
 
 
 def refusal(monkeypatch, tmp_path, *arguments):
@@ -169,7 +169,7 @@ def refusal(monkeypatch, tmp_path, *arguments):
         ((*TRANSFORM, "--verifier", "json:JSONDecoder"), "json:JSONDecoder"),
         ((*TRANSFORM, "--sandbox", "process"), "exact_match.*sandbox"),
         ((*TRANSFORM, "--max-length", "20"), "the prompt is .* tokens long.*max_length=20"),
-        ((*TRANSFORM, "--env-options", "difficulty", "7"), "1 or 2, not 7"),
+        ((*TRANSFORM, "--env-options", "difficulty", "7"), "from 1 to 2, got 7"),
         ((*TRANSFORM, "--env-options", "colour", "red"), "unknown option 'colour'"),
         (("--preset", "nope"), "unknown preset 'nope'.*code-repair"),
         (("--preset", "smoke", "--verifier", "exact_match"), "hidden.*answer"),
@@ -190,7 +190,7 @@ def test_cuda_asked_for_and_absent(monkeypatch, tmp_path):
     "setting",
     [
         ("--ppo.temperature", "0"),
-        ("--ppo.learning-rate", "-1"),
+        ("--ppo.optimizer.learning-rate", "-1"),
         ("--problems", "0"),
         ("--sandbox", "none"),
         ("--seed", "-1"),

@@ -8,6 +8,7 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
 
 from agents.engine import Turn
+from agents.losses import loss_weights
 from agents.ppo import PPO, PPOConfig
 from llm_envs import Task, TextEnv, TokenVectorEnv
 from verifiers import Example, Verdict, Verifier, VerifierError
@@ -88,19 +89,28 @@ def gpt2(seed=0, vocabulary=VOCABULARY, dropout=0.0):
 
 
 MODELS: dict[str, Any] = {"llama": llama, "gpt2": gpt2}
-CONFIG = PPOConfig(
-    learning_rate=1e-3,
-    critic_learning_rate=1e-2,
-    epochs=2,
-    minibatches=2,
-    micro_batch=64,
-    gae_lambda=0.95,
-    eval_every=0,
-)
 
 
-def make_agent(model=None, env=None, **changes):
-    return PPO(llama() if model is None else model, make_env() if env is None else env, replace(CONFIG, **changes))
+def configure(config=None, **changes):
+    """Settings with some changed; `critic__warmup` is the field `warmup` of the section `critic`."""
+    config = CONFIG if config is None else config
+    sections: dict[str, dict[str, Any]] = {}
+    for name, value in changes.items():
+        section, _, field = name.rpartition("__")
+        sections.setdefault(section, {})[field] = value
+    own = sections.pop("", {})
+    return replace(config, **own, **{name: replace(getattr(config, name), **new) for name, new in sections.items()})
+
+
+CONFIG = configure(
+    PPOConfig(), optimizer__learning_rate=1e-3, critic__learning_rate=1e-2, epochs=2, minibatches=2, micro_batch=64,
+    gae_lambda=0.95, eval_every=0,
+)  # fmt: skip
+
+
+def make_agent(model=None, env=None, agent_options=(), **changes):
+    model, env = llama() if model is None else model, make_env() if env is None else env
+    return PPO(model, env, configure(**changes), **dict(agent_options))
 
 
 def iterate(agent, n):
@@ -118,7 +128,7 @@ def random_prefixes(lengths, seed=0):
 class Scripted:
     """An engine that writes given turns, whatever the policy thinks; one list of turns per row, told by its prompt."""
 
-    weight_version = 0
+    weight_version, reports_kept_sets = 0, True
 
     def __init__(self, turns, logprob=-1.0):
         self.turns, self.logprob, self.rows = [list(map(list, row)) for row in turns], logprob, None
@@ -155,16 +165,22 @@ def scripted_batch(turns, env=None, indices=None, **changes):
 
 def gradients(agent, batch, pieces, denominator=None, critic_only=False):
     """(total loss, gradient of every parameter) of the minibatch made of `pieces`."""
-    rows = torch.cat(pieces)
-    denominator = batch.mask[rows].sum() if denominator is None else denominator
+    rows, config = torch.cat(pieces), agent.config
+    weights = torch.zeros(batch.mask.shape)
+    weights[rows] = loss_weights(batch.mask[rows], config.aggregation, config.aggregation_constant)
+    if denominator is not None:
+        weights = batch.mask / denominator
+    agent.config = configure(config, critic__warmup=agent.iteration + 1 if critic_only else 0)
     agent.policy.zero_grad(set_to_none=True)
     total = 0.0
     for piece in pieces:
-        loss, _ = agent.loss(batch, piece, denominator, critic_only)
+        own = weights[piece, : int(batch.rollout.n_actions[piece].max())]
+        loss, _ = agent.loss(batch, piece, own, own)
         loss.backward()
         total += float(loss.detach())
     found = [None if p.grad is None else p.grad.clone() for p in agent.policy.parameters()]
     agent.policy.zero_grad(set_to_none=True)
+    agent.config = config
     return total, found
 
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from agents.ppo import PPO, PPOConfig, objective
+from agents.ppo import PPO, PPOConfig
 from tests.agents.bandit import (
     BETA,
     REFERENCE,
@@ -14,19 +14,18 @@ from tests.agents.bandit import (
     optimum,
     total_variation,
 )  # fmt: skip
+from tests.agents.small import configure
 
-CONFIG = PPOConfig(
-    learning_rate=3e-3, critic_learning_rate=3e-2, lr_schedule="linear", epochs=4, minibatches=4, micro_batch=512,
-    kl_coef=BETA, gae_lambda=1.0, eval_every=0,
+CONFIG = configure(
+    PPOConfig(), optimizer__learning_rate=3e-3, critic__learning_rate=3e-2, optimizer__schedule="linear", epochs=4,
+    minibatches=4, micro_batch=512, kl__coef=BETA, gae_lambda=1.0, eval_every=0,
 )  # fmt: skip
 
 
 def train(seed=0, iterations=150, **changes):
-    from dataclasses import replace
-
     model = bandit_model()
     reference = arm_probabilities(model)
-    agent = PPO(model, BanditVectorEnv(512), replace(CONFIG, seed=seed, **changes))
+    agent = PPO(model, BanditVectorEnv(512), configure(CONFIG, seed=seed, **changes))
     agent.learn(512 * iterations)
     return agent, reference, arm_probabilities(model)
 
@@ -60,6 +59,6 @@ def test_other_estimators_in_the_reward_miss_the_optimum(monkeypatch, estimator)
         k = 0.5 * log_ratio**2 if estimator == "k2" else (-log_ratio).exp() - 1 + log_ratio
         return (rewards - kl_coef * k).masked_fill(~mask, 0.0)
 
-    monkeypatch.setattr(objective, "shaped_rewards", wrong)
+    monkeypatch.setattr("agents.ppo.agent.shaped_rewards", wrong)
     _, reference, learned = train()
     assert total_variation(learned, optimum(reference)[0]) > 0.1

@@ -9,6 +9,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
+from agents.checkpoint import CheckpointError
 from agents.scoring import score_rollout
 from tests.agents.small import MODELS, iterate, make_agent, same, snapshot
 
@@ -46,14 +47,14 @@ import sys, torch
 torch.set_num_threads(1)  # as in this process: sums in another order are other sums
 from tests.agents.small import iterate, make_agent
 from tests.agents.test_checkpoints import everything
-agent = iterate(make_agent(value_trunk_gradient=0.5).restore(sys.argv[1]), 2)
+agent = iterate(make_agent(critic__trunk_gradient=0.5).restore(sys.argv[1]), 2)
 torch.save({"state": everything(agent), "iteration": agent.iteration, "tokens": agent.num_timesteps}, sys.argv[2])
 """
 
 
 def test_a_new_process_goes_on_bit_for_bit(tmp_path):
-    straight = iterate(make_agent(value_trunk_gradient=0.5), 4)
-    half = iterate(make_agent(value_trunk_gradient=0.5), 2)
+    straight = iterate(make_agent(critic__trunk_gradient=0.5), 4)
+    half = iterate(make_agent(critic__trunk_gradient=0.5), 2)
     assert not same(everything(half), everything(straight))
     half.save(tmp_path / "half")
     subprocess.run([sys.executable, "-c", GO_ON, tmp_path / "half", tmp_path / "end.pt"], check=True, cwd=ROOT)
@@ -111,5 +112,5 @@ def test_an_interrupted_save_leaves_nothing(tmp_path, monkeypatch, error):
 
 
 def test_a_folder_that_is_no_checkpoint_says_so(tmp_path):
-    with pytest.raises(FileNotFoundError, match="is not a checkpoint"):
+    with pytest.raises(CheckpointError, match="is not a checkpoint"):
         make_agent().restore(tmp_path)

@@ -51,7 +51,7 @@ def test_problems_are_played_in_order_and_rates_are_means():
 
 
 def test_kl_is_zero_before_training_and_not_after():
-    agent = make_agent(learning_rate=1e-2)
+    agent = make_agent(optimizer__learning_rate=1e-2)
     before = run(agent, make_env(), 8)
     assert before.kl == before.kl_min == before.kl_max == 0.0
     after = run(iterate(agent, 1), make_env(), 8)

@@ -5,6 +5,8 @@ import math
 import pytest
 import torch
 
+from agents import losses
+from agents import rewards as shaping
 from agents.ppo import objective
 
 BETA, GAMMA, LAMBDA, CLIP = 0.20, 1.0, 0.95, 0.20
@@ -22,11 +24,11 @@ def close(a, b, tolerance=1e-6):
 
 
 def test_shaped_rewards_of_table_3_2():
-    close(objective.shaped_rewards(SCORE, OLD, REF, BETA, MASK), [-0.02, 0.04, -0.02, 1.04])
+    close(shaping.shaped_rewards(SCORE, OLD, REF, BETA, MASK), [-0.02, 0.04, -0.02, 1.04])
 
 
 def test_advantages_and_returns_of_table_3_2():
-    rewards = objective.shaped_rewards(SCORE, OLD, REF, BETA, MASK)
+    rewards = shaping.shaped_rewards(SCORE, OLD, REF, BETA, MASK)
     residuals = objective.gae(rewards, VALUES, torch.zeros(1, dtype=torch.float64), MASK, GAMMA, 0.0)
     close(residuals, [-0.12, -0.56, -0.22, 0.94])
     advantages = objective.gae(rewards, VALUES, torch.zeros(1, dtype=torch.float64), MASK, GAMMA, LAMBDA)
@@ -43,24 +45,24 @@ def test_clipped_terms_of_table_3_3():
     ratio = (CURRENT - OLD).exp()
     close(ratio, [0.70, 1.00, 1.10, 1.35])
     close(ratio * ADVANTAGES, [-0.031232, 0.07935, 0.7403, 1.269])
-    terms = objective.clipped_surrogate(CURRENT, OLD, ADVANTAGES, CLIP)
+    terms = losses.clipped_surrogate(CURRENT, OLD, ADVANTAGES, CLIP)
     close(terms, [-0.035694, 0.07935, 0.7403, 1.128])
-    assert float(objective.masked_mean(terms, MASK)) == pytest.approx(0.477989, abs=1e-6)
+    assert float(losses.masked_mean(terms, MASK)) == pytest.approx(0.477989, abs=1e-6)
 
 
 def test_two_clip_fractions_of_table_3_3():
     ratio = (CURRENT - OLD).exp()
-    assert float(objective.outside_fraction(ratio, MASK, CLIP)) == 0.5
-    assert float(objective.clipped_fraction(ratio, ADVANTAGES, MASK, CLIP)) == 0.5
+    assert float(losses.outside(ratio, CLIP).mean()) == 0.5
+    assert float(losses.clipped(ratio, ADVANTAGES, CLIP).mean()) == 0.5
     # The sign of the advantage decides which bound cuts: with all signs flipped nothing is cut, yet as much is outside.
-    assert float(objective.clipped_fraction(ratio, -ADVANTAGES, MASK, CLIP)) == 0.0
-    assert float(objective.outside_fraction(ratio, MASK, CLIP)) == 0.5
+    assert float(losses.clipped(ratio, -ADVANTAGES, CLIP).mean()) == 0.0
+    assert float(losses.outside(ratio, CLIP).mean()) == 0.5
 
 
 @pytest.mark.parametrize(("beta", "cost"), [(0.02, 0.016), (0.20, 0.160)])
 def test_kl_coefficient_scale(beta, cost):
     one = torch.ones(1, 1, dtype=torch.bool)
-    reward = objective.shaped_rewards(torch.zeros(1, 1), torch.tensor([[-0.2]]), torch.tensor([[-1.0]]), beta, one)
+    reward = shaping.shaped_rewards(torch.zeros(1, 1), torch.tensor([[-0.2]]), torch.tensor([[-1.0]]), beta, one)
     assert float(reward) == pytest.approx(-cost, abs=1e-6)
 
 
@@ -68,7 +70,7 @@ def test_kl_coefficient_scale(beta, cost):
 def test_one_logit_policy_gradient_step(advantage, probability):
     q = torch.tensor(math.log(0.4 / 0.6), dtype=torch.float64, requires_grad=True)
     logprob = torch.nn.functional.logsigmoid(q)
-    term = objective.clipped_surrogate(logprob, logprob.detach(), torch.tensor(advantage, dtype=torch.float64), CLIP)
+    term = losses.clipped_surrogate(logprob, logprob.detach(), torch.tensor(advantage, dtype=torch.float64), CLIP)
     (gradient,) = torch.autograd.grad(term, q)
     assert float(gradient) == pytest.approx(0.6 * advantage, abs=1e-9)
     assert float(torch.sigmoid(q.detach() + 0.10 * gradient)) == pytest.approx(probability, abs=5e-5)
@@ -77,8 +79,8 @@ def test_one_logit_policy_gradient_step(advantage, probability):
 def test_log_prob_mismatch_of_two_hundredths():
     assert math.exp(0.02) == pytest.approx(1.0202, abs=1e-4)
     one = torch.ones(1, 1, dtype=torch.bool)
-    ratio = objective.clipped_surrogate(torch.tensor([[-0.98]]), torch.tensor([[-1.0]]), torch.ones(1, 1), CLIP)
-    assert float(objective.masked_mean(ratio, one)) == pytest.approx(1.0202, abs=1e-4)
+    ratio = losses.clipped_surrogate(torch.tensor([[-0.98]]), torch.tensor([[-1.0]]), torch.ones(1, 1), CLIP)
+    assert float(losses.masked_mean(ratio, one)) == pytest.approx(1.0202, abs=1e-4)
 
 
 def test_return_is_advantage_plus_value_in_table_3_4():
@@ -112,7 +114,7 @@ def test_padding_carries_nothing_into_gae():
 def test_whitening_uses_real_actions_only():
     advantages = torch.tensor([[1.0, 2.0, 77.0, -5.0], [3.0, 4.0, 5.0, 99.0]])
     mask = torch.tensor([[True, True, False, False], [True, True, True, False]])
-    assert float(objective.masked_mean(advantages, mask)) == 3.0
+    assert float(losses.masked_mean(advantages, mask)) == 3.0
     close(objective.whiten(advantages, mask)[mask], (torch.arange(1.0, 6.0) - 3) / math.sqrt(2.0))
 
 
@@ -124,8 +126,8 @@ def test_whitening_constants_and_single_actions_gives_finite_zeros():
 
 def test_nan_on_padding_poisons_nothing():
     x, mask = torch.tensor([[1.0, float("nan")]]), torch.tensor([[True, False]])
-    assert float(objective.masked_mean(x, mask)) == 1.0
-    rewards = objective.shaped_rewards(x, x, x, 0.1, mask)
+    assert float(losses.masked_mean(x, mask)) == 1.0
+    rewards = shaping.shaped_rewards(x, x, x, 0.1, mask)
     assert torch.equal(rewards, torch.tensor([[1.0, 0.0]]))
 
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from agents.ppo.metrics import batch_metrics
+from agents.metrics import batch_metrics
+from agents.ppo.agent import critic_metrics
 from agents.scoring import score_rollout
 from tests.agents.small import MODELS, assert_same_gradients, gradients, make_agent, make_env, scripted_batch, snapshot
 
@@ -24,7 +25,7 @@ def moved(agent):
 
 
 def make_batch(name="llama", **changes):
-    changes = {"whiten_advantages": False, "entropy_coef": 0.1, "value_trunk_gradient": 0.5, **changes}
+    changes = {"whiten_advantages": False, "entropy_coef": 0.1, "critic__trunk_gradient": 0.5, **changes}
     env = make_env()
     agent = make_agent(MODELS[name](), env, **changes)
     rollout = agent.collect()
@@ -76,7 +77,7 @@ def test_padding_columns_change_nothing(name, whiten):
     agent = make_agent(MODELS[name](), agent.env, whiten_advantages=whiten, entropy_coef=0.1)
     narrow, wide = agent.score(batch.rollout), agent.score(widen(batch.rollout))
     assert wide.mask.shape[1] == narrow.mask.shape[1] + 5
-    assert_close_metrics(batch_metrics(narrow, agent.config), batch_metrics(wide, agent.config))
+    assert_close_metrics(*({**batch_metrics(x), **critic_metrics(x)} for x in (narrow, wide)))
     moved(agent)
     rows = narrow.mask.any(1).nonzero().squeeze(1)
     (a, grad_a), (b, grad_b) = (gradients(agent, x, [rows]) for x in (narrow, wide))
@@ -136,7 +137,7 @@ def test_step_reports_the_same_numbers_for_any_micro_batch():
 
 
 def test_the_loss_is_a_mean_over_tokens_and_not_a_mean_of_means():
-    agent, batch = make_batch(entropy_coef=0.0, value_coef=0.0)
+    agent, batch = make_batch(entropy_coef=0.0, critic__loss_coef=0.0)
     rows = torch.arange(8)
     scores = agent.policy.score(
         batch.rollout.tokens, batch.rollout.lengths, batch.rollout.positions, agent.sampling, batch.rollout.allowed
@@ -171,10 +172,10 @@ def test_rows_without_a_verdict_change_no_loss_and_are_counted():
     alone = agent.score(unscored_everywhere_but(select(rollout, kept), range(3)))
     whole = agent.score(unscored_everywhere_but(rollout, kept))
     assert not whole.mask[[1, 3, 4, 6, 7]].any()
-    metrics = batch_metrics(whole, agent.config)
+    metrics = batch_metrics(whole)
     assert metrics["objective/unscored"] == 5
     assert_close_metrics(
-        metrics, batch_metrics(alone, agent.config), but=("objective/unscored", "tokens/", "val/", "mismatch/")
+        metrics, batch_metrics(alone), but=("objective/unscored", "tokens/", "val/", "mismatch/")
     )
     (a, grad_a), (b, grad_b) = gradients(agent, alone, [torch.arange(3)]), gradients(agent, whole, [torch.arange(8)])
     assert a == pytest.approx(b, abs=1e-6)
@@ -201,7 +202,7 @@ def test_a_broken_judge_masks_its_row_and_training_goes_on():
 def test_a_batch_without_any_verdict_is_skipped_and_counted():
     agent, batch = scripted_batch([[7, 11], [0, 7, 11]])
     before = snapshot(agent.policy)
-    metrics = {**batch_metrics(batch, agent.config), **agent.update(batch)}
+    metrics = {**batch_metrics(batch), **agent.update(batch)}
     assert metrics["objective/unscored"] == 2
     assert math.isnan(metrics["objective/scores"])
     assert all(torch.equal(before[name], tensor) for name, tensor in agent.policy.state_dict().items())

@@ -43,7 +43,9 @@ def test_ratio_is_one_within_1e_5_however_minibatches_are_composed(micro_batch, 
 
 def test_ratio_stays_one_in_every_epoch_at_a_learning_rate_of_almost_zero():
     logged = []
-    agent = make_agent(learning_rate=1e-30, critic_learning_rate=1e-30, epochs=3, minibatches=4, micro_batch=2)
+    agent = make_agent(
+        optimizer__learning_rate=1e-30, critic__learning_rate=1e-30, epochs=3, minibatches=4, micro_batch=2
+    )
     agent.on_iteration = lambda agent, metrics, batch: logged.append(metrics)
     iterate(agent, 2)
     for metrics in logged:
@@ -54,7 +56,7 @@ def test_ratio_stays_one_in_every_epoch_at_a_learning_rate_of_almost_zero():
 
 
 def test_ratio_leaves_one_after_an_update():
-    agent = make_agent(learning_rate=1e-2)
+    agent = make_agent(optimizer__learning_rate=1e-2)
     batch = agent.score(agent.collect())
     agent.step(batch, torch.arange(8))
     assert abs(agent.step(batch, torch.arange(8))["val/ratio"] - 1) > 1e-3
@@ -96,6 +98,8 @@ def test_engine_in_chunks_gives_every_row_its_own_turn():
     assert whole[3].ids.tolist() == chunks[3].ids.tolist() == [EOS]
     for a, b in zip(whole, chunks, strict=True):
         assert a.ids.tolist() == b.ids.tolist()
+        assert a.logprobs is not None
+        assert b.logprobs is not None
         np.testing.assert_allclose(a.logprobs, b.logprobs, atol=1e-5)
 
 
@@ -146,6 +150,8 @@ def test_left_padding_changes_no_next_token_log_prob(name):
             [prompt, neighbour], np.array([8, 8]), frozenset(), allowed, Sampling(greedy=True), None
         )[0]
         assert turn.ids.tolist() == alone.ids.tolist()
+        assert turn.logprobs is not None
+        assert alone.logprobs is not None
         np.testing.assert_allclose(turn.logprobs, alone.logprobs, atol=2e-5)
 
 

@@ -35,7 +35,7 @@ ENDINGS = {"eos": [0, 1, EOS], "budget": [0, 2, 3, 0, 4, 0], "eos_first": [EOS]}
 @pytest.mark.parametrize("ending", [*ENDINGS, "one_token_budget"])
 def test_the_score_lands_on_the_last_action(ending):
     turn, env = ([0], make_env(2, budget=1)) if ending == "one_token_budget" else (ENDINGS[ending], None)
-    agent, batch = scripted_batch([turn, [EOS]], env, kl_coef=0.1)
+    agent, batch = scripted_batch([turn, [EOS]], env, kl__coef=0.1)
     rollout, n = batch.rollout, len(turn)
     score = 1.0 + turn.count(0) + turn.count(AB)
     assert rollout.n_actions.tolist() == [n, 1]
@@ -61,7 +61,7 @@ def test_a_stop_token_that_is_also_the_pad_token_trains():
     assert batch.mask.tolist() == [[True] * 3 + [False] * 3, [True] * 6, [True] + [False] * 5]
     assert agent.env.pad_token_id == EOS
     _, with_stop = gradients(agent, batch, [torch.tensor([2])])  # this row's only action is the stop token
-    trunk = with_stop[: len(agent.policy_parameters)]
+    trunk = with_stop[: len(agent.groups["policy"][0])]
     assert sum(float(g.abs().sum()) for g in trunk) > 1e-3
     assert float(batch.advantages[0, 2]) != 0
     batch.mask[0, 2] = False
@@ -84,7 +84,7 @@ def test_sampled_stop_tokens_are_actions():
 
 
 def test_the_token_budget_terminates_and_bootstraps_nothing():
-    agent, batch = scripted_batch([ENDINGS["budget"], [0, EOS]], whiten_advantages=False, kl_coef=0.0, gae_lambda=1.0)
+    agent, batch = scripted_batch([ENDINGS["budget"], [0, EOS]], whiten_advantages=False, kl__coef=0.0, gae_lambda=1.0)
     assert batch.rollout.terminated.all()
     torch.testing.assert_close(batch.returns[0], torch.full((6,), 4.0))
     torch.testing.assert_close(batch.returns[1, :2], torch.full((2,), 2.0))
@@ -93,7 +93,7 @@ def test_the_token_budget_terminates_and_bootstraps_nothing():
 def test_a_time_limit_truncates_and_bootstraps_from_the_last_value():
     env = make_env(2, max_episode_steps=3)
     turns = [[[0], [2], [3]], [[0], [EOS]]]
-    agent = make_agent(env=env, mismatch_tolerance=1e9, whiten_advantages=False, kl_coef=0.0, gae_lambda=1.0)
+    agent = make_agent(env=env, mismatch_tolerance=1e9, whiten_advantages=False, kl__coef=0.0, gae_lambda=1.0)
     torch.nn.init.normal_(agent.policy.value_head.weight, generator=torch.Generator().manual_seed(0))
     torch.nn.init.constant_(agent.policy.value_head.bias, 0.3)
     rollout = collect(env, Scripted(turns), agent.sampling, None, indices=[0, 1])
@@ -110,7 +110,7 @@ def test_a_time_limit_truncates_and_bootstraps_from_the_last_value():
 
 def test_terminated_and_truncated_at_once_bootstraps_nothing():
     env = make_env(1, max_episode_steps=2)  # the stop token comes on the very step the time limit cuts
-    agent, batch = scripted_batch([[0, EOS]], env, whiten_advantages=False, kl_coef=0.0, gae_lambda=1.0)
+    agent, batch = scripted_batch([[0, EOS]], env, whiten_advantages=False, kl__coef=0.0, gae_lambda=1.0)
     assert batch.rollout.terminated.all()
     assert batch.rollout.truncated.all()
     torch.testing.assert_close(batch.returns[0], torch.full((2,), 2.0))
@@ -255,10 +255,11 @@ def test_masks_that_depend_on_the_turn_are_asked_before_every_token_and_stored()
     answers = [answer for _, answer in rollout.texts(env.decode)]
     assert all(re.fullmatch("a[bc]{2}d?", answer) for answer in answers), answers
     assert len(set(answers)) > 1
-    assert rollout.allowed.shape == (6, rollout.logprobs.shape[1], 258)
+    allowed = rollout.allowed_tokens(torch.arange(6), rollout.logprobs.shape[1])
+    assert allowed.shape == (6, rollout.logprobs.shape[1], 258)
     drawn = rollout.tokens.gather(1, rollout.positions)
-    assert rollout.allowed.gather(2, drawn[:, :, None])[rollout.real].all()
-    first = rollout.allowed[:, 0].sum(1)
+    assert allowed.gather(2, drawn[:, :, None])[rollout.real].all()
+    first = allowed[:, 0].sum(1)
     assert first.tolist() == [1] * 6, "only an a may come first"
     scores = score_rollout(agent.policy, rollout, 4)
     torch.testing.assert_close(scores.logprobs[rollout.real], rollout.logprobs[rollout.real], atol=1e-5, rtol=0)

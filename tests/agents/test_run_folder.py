@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 import torch
 
+from agents.fingerprint import weight_fingerprint
+from agents.jsonable import jsonable
 from agents.ppo import PPOConfig
-from agents.run import RunFolder, jsonable, weight_fingerprint, write_json
+from agents.run import RunFolder, write_json
 from tests.agents.small import iterate, llama, make_agent
 
 
@@ -21,9 +23,9 @@ def lines(path):
 def test_a_folder_that_holds_something_is_refused_and_left_alone(tmp_path):
     (tmp_path / "old").write_text("x")
     with pytest.raises(FileExistsError, match="exists and is not empty"):
-        RunFolder(tmp_path)
+        RunFolder(tmp_path).create({})
     with pytest.raises(FileExistsError, match="exists"):
-        RunFolder(tmp_path / "old")
+        RunFolder(tmp_path / "old").create({})
     assert [path.name for path in tmp_path.iterdir()] == ["old"]
 
 
@@ -46,7 +48,7 @@ def test_everything_an_update_needs_to_be_audited_is_written(tmp_path):
 
     agent.on_iteration = on_iteration
     iterate(agent, 2)
-    run.record({"weights": weight_fingerprint(agent.policy.model)})
+    run.record({"weights": agent.policy.fingerprint()})
     run.close()
     folder = tmp_path / "run"
     assert {path.name for path in folder.iterdir()} == {
@@ -97,14 +99,14 @@ class Settings:
 def test_plain_json_of_settings_and_numbers():
     assert jsonable(Settings(math.inf, Path("a/b"))) == {"rate": None, "path": "a/b"}
     assert jsonable({"n": float("nan"), "t": (1, 2.5, None, True)}) == {"n": None, "t": [1, 2.5, None, True]}
-    assert jsonable(PPOConfig())["adam_betas"] == [0.9, 0.999]
+    assert jsonable(PPOConfig())["optimizer"]["betas"] == [0.9, 0.999]
     assert jsonable([np.float32(0.5), np.int64(3), np.bool_(True), torch.tensor(2.0)]) == [0.5, 3, True, 2.0]
     assert jsonable(np.float32("nan")) is None
 
 
 def test_a_fingerprint_sees_one_changed_weight():
     model, other = llama(), llama()
-    assert weight_fingerprint(model) == weight_fingerprint(other)
+    assert weight_fingerprint(model.named_parameters()) == weight_fingerprint(other.named_parameters())
     with torch.no_grad():
         other.lm_head.weight[3, 3] += 1e-6
-    assert weight_fingerprint(model) != weight_fingerprint(other)
+    assert weight_fingerprint(model.named_parameters()) != weight_fingerprint(other.named_parameters())

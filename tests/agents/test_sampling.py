@@ -77,12 +77,11 @@ def test_half_precision_logits_meet_a_float32_softmax():
 
 @pytest.mark.parametrize("name", MODELS)
 def test_autocast_scores_and_trains_in_float32_outputs(name):
-    from dataclasses import replace
 
     from agents.ppo import PPO
-    from tests.agents.small import CONFIG, iterate, make_env
+    from tests.agents.small import configure, iterate, make_env
 
-    agent = PPO(MODELS[name](), make_env(), replace(CONFIG, value_trunk_gradient=1.0), autocast_dtype=torch.bfloat16)
+    agent = PPO(MODELS[name](), make_env(), configure(critic__trunk_gradient=1.0), autocast_dtype=torch.bfloat16)
     rollout = agent.collect()
     scores = score_rollout(agent.policy, rollout, 8)
     assert {tensor.dtype for tensor in scores} == {torch.float32}

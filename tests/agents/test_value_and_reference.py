@@ -24,8 +24,8 @@ class PositionModel(nn.Module):
     def get_output_embeddings(self):
         return self.head
 
-    def forward(self, tokens, use_cache=False, output_hidden_states=False):
-        hidden = torch.arange(tokens.shape[1]).float().expand(len(tokens), -1)[..., None]
+    def forward(self, input_ids, use_cache=False, output_hidden_states=False):
+        hidden = torch.arange(input_ids.shape[1]).float().expand(len(input_ids), -1)[..., None]
         return SimpleNamespace(logits=self.head(hidden), hidden_states=[-hidden, hidden])
 
 
@@ -50,7 +50,7 @@ def test_an_untrained_critic_says_exactly_zero(name):
 
 @pytest.mark.parametrize("share", [0.0, 1.0])
 def test_critic_warm_up_leaves_the_policy_bit_for_bit(share):
-    agent = make_agent(critic_warmup=2, weight_decay=0.1, value_trunk_gradient=share)
+    agent = make_agent(critic__warmup=2, optimizer__weight_decay=0.1, critic__trunk_gradient=share)
     before, head = snapshot(agent.policy.model), snapshot(agent.policy.value_head)
     iterate(agent, 2)
     assert same(before, snapshot(agent.policy.model))
@@ -60,11 +60,11 @@ def test_critic_warm_up_leaves_the_policy_bit_for_bit(share):
 
 
 def trunk_gradient_of_value_loss(share):
-    agent = make_agent(value_trunk_gradient=share)
+    agent = make_agent(critic__trunk_gradient=share)
     nn.init.normal_(agent.policy.value_head.weight, generator=torch.Generator().manual_seed(0))
     batch = agent.score(agent.collect())
     _, found = gradients(agent, batch, [torch.arange(8)], critic_only=True)
-    n = len(agent.policy_parameters)
+    n = len(agent.groups["policy"][0])
     assert all(g.abs().sum() > 0 for g in found[n:])
     return found[:n]
 
@@ -81,7 +81,7 @@ def test_the_share_of_the_critics_gradient_that_enters_the_trunk():
 
 @pytest.mark.parametrize("name", MODELS)
 def test_the_reference_never_moves(name):
-    agent = make_agent(MODELS[name](), value_trunk_gradient=1.0, entropy_coef=0.1, weight_decay=0.1)
+    agent = make_agent(MODELS[name](), critic__trunk_gradient=1.0, entropy_coef=0.1, optimizer__weight_decay=0.1)
     rollout = agent.collect()
     tensors = {**snapshot(agent.reference), **{name: b.clone() for name, b in agent.reference.named_buffers()}}
     scores = score_rollout(agent.reference, rollout, 8).logprobs

@@ -1,0 +1,24 @@
+"""Values as plain JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+
+def jsonable(value: Any) -> Any:
+    """Dataclasses, paths and tuples as plain JSON; NaN (undefined) as null, since JSON has no NaN."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return jsonable({field.name: getattr(value, field.name) for field in dataclasses.fields(value)})
+    if isinstance(value, dict):
+        return {str(key): jsonable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [jsonable(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, str | int | bool):
+        return value
+    if getattr(value, "shape", None) == ():  # NumPy's and torch's numbers
+        return jsonable(value.item())
+    return str(value)

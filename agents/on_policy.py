@@ -1,0 +1,356 @@
+"""What PPO, REINFORCE and GRPO share: collecting, updating, acting, evaluating, saving. Each agent adds its own page:
+
+    iterate     collect -> score -> update, and what it logs
+    score       rollout -> batch with advantages
+    loss        batch -> loss of some rows
+
+Legend: B rows, T actions of the longest row.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from gymnasium.vector import VectorEnv
+from torch import Tensor
+
+from agents.base import Agent
+from agents.batch import Batch
+from agents.checkpoint import load_checkpoint, save_checkpoint
+from agents.engine import Engine, TorchEngine
+from agents.environment import action_masks, stop_tokens, vocabulary_size
+from agents.evaluate import Evaluation, evaluate
+from agents.kl import KLController, importance_weights
+from agents.losses import loss_weights
+from agents.metrics import mean_metrics
+from agents.optimizer import NonFiniteError, build_optimizer, clip_gradients, drop_gradients, schedule_factor
+from agents.policy import Critic, Policy
+from agents.reference import build_reference
+from agents.rewards import Moments
+from agents.rng import rng_state, set_rng_state
+from agents.rollout import Rollout, StaleBatchError, collect
+from agents.run import RunFolder
+from agents.sampling import Sampling
+from agents.scoring import LogprobComparison, compare_logprobs, micro_batches, require_match
+
+Groups = dict[str, tuple[Sequence[torch.nn.Parameter], float]]
+
+
+class OnPolicyAgent(Agent):
+    """An agent that samples a batch with its policy, scores it, updates on it, and throws it away.
+
+    Args:
+        model: a `transformers` causal LM, or a PEFT model around one; trained in place.
+        env: vector environment with autoreset disabled; one iteration plays one episode in each of its rows.
+        config: settings.
+        eval_env: like `env`, over held-out problems; None skips evaluation.
+        reference: the frozen policy: `"copy"` of `model` as it is now, `"adapter"` (the PEFT model with its adapter
+            switched off), or another model.
+        engine: the generator; None samples with the model itself.
+        autocast_dtype: mixed precision type, None for full precision.
+        run: folder for metrics, samples and checkpoints; None writes nothing.
+        tokenizer: saved with every checkpoint when given.
+        on_iteration: called after each iteration with (agent, metrics, batch).
+
+    Raises:
+        ValueError: model, environment, engine and settings do not fit each other.
+    """
+
+    name: ClassVar[str]
+    """What checkpoints call the agent."""
+    critic: Critic | None = None
+    """A value model of its own, where the agent has one."""
+
+    def __init__(
+        self,
+        model: Any,
+        env: VectorEnv,
+        config: Any,
+        *,
+        eval_env: VectorEnv | None = None,
+        reference: Any = "copy",
+        engine: Engine | None = None,
+        autocast_dtype: torch.dtype | None = None,
+        run: RunFolder | None = None,
+        tokenizer: Any = None,
+        on_iteration: Callable[[Any, dict[str, float], Any], None] | None = None,
+    ) -> None:
+        self.config: Any = config
+        self.env, self.eval_env, self.run, self.tokenizer = env, eval_env, run, tokenizer
+        self.on_iteration = on_iteration
+        self.sampling = Sampling(config.temperature, config.top_k, config.top_p, config.min_p)
+        n_logits, n_actions = model.get_output_embeddings().weight.shape[0], vocabulary_size(env)
+        if n_logits < n_actions:
+            raise ValueError(f"the model has {n_logits} logits, fewer than the environment's {n_actions} tokens")
+        if engine is not None and self.sampling.cuts and not engine.reports_kept_sets:
+            raise ValueError(
+                f"{type(engine).__name__} does not report which tokens top_k, top_p and min_p kept, so the trainer "
+                "cannot know the sampler's distribution; sample from all tokens, or with another engine"
+            )
+        self.policy = self.build_policy(model, autocast_dtype)
+        self.reference = build_reference(reference, self.policy)
+        self.engine: Engine = engine or TorchEngine(self.policy)
+        self.groups = self.parameter_groups()
+        self.optimizer = build_optimizer(self.groups, config.optimizer)
+        self.kl = KLController(config.kl)
+        self.score_moments = Moments()
+        self.iteration = self.num_timesteps = self.num_episodes = 0
+        self.seconds: dict[str, float] = {}  # of the iteration's parts
+        self._acting = torch.Generator(self.policy.device).manual_seed(config.seed)  # of `predict` alone
+
+    # What an agent adds
+
+    @abstractmethod
+    def iterate(self) -> tuple[Batch, dict[str, float]]:
+        """Collect, score and update once; returns the batch and what to log of it."""
+
+    @abstractmethod
+    def advantages(self, batch: Any, rewards: Tensor) -> Tensor:
+        """(B, T) advantages of a batch if its shaped rewards were these."""
+
+    @abstractmethod
+    def loss(self, batch: Any, rows: Tensor, weights: Tensor, mean_weights: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        """The share of a minibatch's loss that `rows` contribute, and their share of its statistics.
+
+        Args:
+            batch: from `score`.
+            rows: (n,) indices into the batch.
+            weights: (n, T') weight of each action in the loss, T' actions of the longest of them.
+            mean_weights: (n, T') weights that make a mean over the minibatch's actions.
+        """
+
+    def build_policy(self, model: Any, autocast_dtype: torch.dtype | None) -> Policy:
+        """The policy around the model; agents with a value head build theirs."""
+        checkpointing = self.config.gradient_checkpointing
+        return Policy(model, value_head=False, autocast_dtype=autocast_dtype, gradient_checkpointing=checkpointing)
+
+    def parameter_groups(self) -> Groups:
+        """Name -> (parameters, learning rate): whose gradient norms are clipped apart."""
+        trained = [p for p in self.policy.model.parameters() if p.requires_grad]
+        return {"policy": (trained, self.config.optimizer.learning_rate)}
+
+    def resting(self) -> set[str]:
+        """Groups that do not move in this iteration."""
+        return set()
+
+    def extra_state(self) -> dict[str, Any]:
+        """What a checkpoint must hold besides what all agents have."""
+        return {}
+
+    def load_extra_state(self, state: dict[str, Any]) -> None:
+        """Take `extra_state` back."""
+
+    # The loop
+
+    def learn(self, total_timesteps: int) -> Any:
+        """Train until `total_timesteps` tokens have been sampled in all.
+
+        Raises:
+            NonFiniteError: a loss or gradient is NaN or infinite; the batch is in the run folder.
+            OSError: the run folder cannot be written; what was written before is whole.
+        """
+        while self.num_timesteps < total_timesteps:
+            started = time.perf_counter()
+            factor = schedule_factor(self.config.optimizer, self.iteration, self.num_timesteps / total_timesteps)
+            for group in self.optimizer.param_groups:
+                group["lr"] = group["base_lr"] * factor
+            batch, metrics = self.iterate()
+            self.iteration += 1
+            self.num_timesteps += int(batch.rollout.n_actions.sum())
+            self.num_episodes += len(batch.rollout.infos)
+            metrics |= {"episode": self.num_episodes, "timesteps": self.num_timesteps}
+            metrics |= {"lr": self.optimizer.param_groups[0]["lr"]}
+            self.seconds |= batch.rollout.seconds | {"iteration": time.perf_counter() - started}
+            metrics |= {f"seconds/{name}": value for name, value in self.seconds.items()}
+            every = self.config.eval_every
+            if every and self.iteration % every == 0 and self.eval_env is not None:
+                metrics |= self.evaluate().metrics("eval")
+            if self.run is not None:
+                self.run.iteration(self, metrics, batch)
+            if self.on_iteration is not None:
+                self.on_iteration(self, metrics, batch)
+        return self
+
+    def collect(self) -> Rollout:
+        """One episode per row under the current policy; the seeds depend on (run, iteration, row) only."""
+        seeds = np.random.SeedSequence([self.config.seed, self.iteration]).generate_state(self.env.num_envs)
+        fingerprint = self.policy.fingerprint()
+        rollout = collect(self.env, self.engine, self.sampling, self._generator("sampling"), seeds=seeds.tolist())
+        rollout.fingerprint = fingerprint
+        return rollout
+
+    def behaviour(self, rollout: Rollout, own: Tensor) -> tuple[Tensor, LogprobComparison | None, Tensor | None]:
+        """What the ratio divides by, how far sampler and trainer differ, and the weights that make up for it.
+
+        Args:
+            rollout: with the sampler's log-probs, or without.
+            own: (B, T) the trainer's log-probs of the same tokens, before any update.
+        """
+        if not rollout.has_logprobs:
+            return own, None, None
+        comparison = compare_logprobs(rollout.logprobs, own, rollout.real)
+        require_match(comparison, self.mismatch_tolerance)
+        old = own if self.config.recompute_logprobs else rollout.logprobs
+        cap = self.config.importance_cap
+        return old, comparison, None if cap is None else importance_weights(own, rollout.logprobs, cap)
+
+    @property
+    def ratio_denominator(self) -> str:
+        """Whose log-probs the ratio divides by, for the record."""
+        return "recomputed by the trainer" if self.config.recompute_logprobs else "stored at sampling"
+
+    def update(self, batch: Any) -> dict[str, float]:
+        """Several epochs of minibatch updates over one stored batch.
+
+        Raises:
+            StaleBatchError: the batch was written by other weights than the policy's present ones.
+            NonFiniteError: a loss or gradient is NaN or infinite.
+        """
+        self.require_fresh(batch.rollout)
+        generator = self._generator("minibatches")
+        trained = batch.mask.any(1).nonzero().squeeze(1)  # a row without a verdict is in no minibatch
+        stats: list[dict[str, float]] = []
+        for _ in range(self.config.epochs if len(trained) else 0):
+            order = trained[torch.randperm(len(trained), generator=generator)]
+            for rows in order.chunk(self.config.minibatches):
+                try:
+                    stats.append(self.step(batch, rows))
+                except NonFiniteError as error:
+                    raise self._stopped(error, batch) from None
+                if "policy/stopped_early" in stats[-1]:
+                    break
+            else:
+                continue
+            break
+        self.engine.weight_version += 1
+        return {**mean_metrics(stats), "policy/steps": float(len(stats))}
+
+    def step(self, batch: Any, rows: Tensor) -> dict[str, float]:
+        """One optimiser step on some rows; micro-batches share the minibatch's own weights."""
+        config = self.config
+        weights, mean_weights = torch.zeros(batch.mask.shape), torch.zeros(batch.mask.shape)
+        weights[rows] = loss_weights(batch.mask[rows], config.aggregation, config.aggregation_constant)
+        mean_weights[rows] = loss_weights(batch.mask[rows], "token_mean")
+        self.optimizer.zero_grad(set_to_none=True)
+        stats: dict[str, float] = {}
+        for piece in micro_batches(batch.rollout, rows, config.micro_batch):
+            n = int(batch.rollout.n_actions[piece].max())
+            loss, parts = self.loss(batch, piece, weights[piece, :n], mean_weights[piece, :n])
+            loss.backward()
+            for name, value in parts.items():
+                stats[name] = stats.get(name, 0.0) + float(value.detach())
+        for name, total in stats.items():
+            if name.startswith("loss/") and not np.isfinite(total):
+                raise NonFiniteError(f"{name} is {total}")
+        resting = self.resting()
+        if config.target_kl is not None and not resting and stats["policy/approxkl_avg"] > config.target_kl:
+            return {**stats, "policy/stopped_early": 1.0}
+        for name, (parameters, _) in self.groups.items():
+            if name in resting:
+                drop_gradients(parameters)
+            else:
+                stats[f"grad_norm/{name}"] = clip_gradients(parameters, config.optimizer.max_grad_norm, name)
+        self.optimizer.step()
+        return stats
+
+    def require_fresh(self, rollout: Rollout) -> None:
+        """Raises StaleBatchError when the rollout was written by other weights than the present ones."""
+        version, now = self.engine.weight_version, self.policy.fingerprint()
+        if rollout.weight_version != version or rollout.fingerprint not in ("", now):
+            raise StaleBatchError(
+                f"the batch was written by weights {rollout.fingerprint or '?'} (version {rollout.weight_version}), "
+                f"but the policy is now {now} (version {version}): update on each batch once, right after collecting it"
+            )
+
+    # Acting, evaluating, saving
+
+    @torch.no_grad()
+    def predict(self, prefixes: Sequence[np.ndarray], deterministic: bool = True) -> np.ndarray:
+        """The next token of each prefix: (B,) int64."""
+        masks = torch.as_tensor(np.asarray(action_masks(self.env)))
+        allowed = masks if masks.ndim == 1 or len(masks) == len(prefixes) else masks[0]
+        sampling = Sampling(self.config.temperature, greedy=True) if deterministic else self.sampling
+        budgets = np.ones(len(prefixes), dtype=np.int64)
+        turns = self.engine.generate(prefixes, budgets, stop_tokens(self.env), allowed, sampling, self._acting)
+        return np.array([turn.ids[0] for turn in turns])
+
+    def evaluate(self, env: VectorEnv | None = None, episodes: int | None = None, samples: int = 1) -> Evaluation:
+        """Greedy and sampled pass rates, and KL to the reference, on held-out problems; `samples` answers of each."""
+        env = env if env is not None else self.eval_env
+        if env is None:
+            raise ValueError("evaluate() needs an environment: pass env, or build the agent with eval_env")
+        return evaluate(
+            env, self.engine, self.policy, self.reference, self.sampling, samples=samples,
+            episodes=episodes or self.config.eval_episodes, seed=self.config.seed, micro_batch=self.config.micro_batch,
+        )  # fmt: skip
+
+    def save(self, folder: str | Path) -> None:
+        """Write a checkpoint that `AutoModelForCausalLM.from_pretrained` loads; whole or not at all."""
+        save_checkpoint(Path(folder), self, self._state())
+
+    def restore(self, folder: str | Path) -> Any:
+        """Go on from a checkpoint as if there had been no interruption: weights, optimiser, counters, generators.
+
+        Raises:
+            CheckpointError: no checkpoint, another agent's, or one of another architecture.
+        """
+        state = load_checkpoint(Path(folder), self)
+        self.optimizer.load_state_dict(state["optimizer"])
+        for name in COUNTERS:
+            setattr(self, name, state[name])
+        self.engine.weight_version, self.kl.coef = state["weight_version"], state["kl_coef"]
+        self.score_moments = Moments(**state["score_moments"])
+        self.load_extra_state(state["extra"])
+        self._acting.set_state(state["acting"])
+        set_rng_state(state["rng"])
+        return self
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            **{name: getattr(self, name) for name in COUNTERS},
+            "optimizer": self.optimizer.state_dict(),
+            "weight_version": self.engine.weight_version,
+            "kl_coef": self.kl.coef,
+            "score_moments": asdict(self.score_moments),
+            "extra": self.extra_state(),
+            "acting": self._acting.get_state(),
+            "rng": rng_state(),
+        }
+
+    @property
+    def mismatch_tolerance(self) -> float:
+        """Nats by which sampler and trainer may differ: float order in full precision, rounding in mixed precision."""
+        if self.config.mismatch_tolerance is not None:
+            return self.config.mismatch_tolerance
+        full = self.policy.autocast_dtype is None and self.policy.model.dtype == torch.float32
+        return 1e-4 if full else 0.5
+
+    @contextmanager
+    def timed(self, name: str) -> Iterator[None]:
+        """Measure a part of the iteration, seconds."""
+        started = time.perf_counter()
+        yield
+        self.seconds[name] = time.perf_counter() - started
+
+    def _stopped(self, error: NonFiniteError, batch: Any) -> NonFiniteError:
+        """The error with where the batch and the last good weights are."""
+        where = f"{error} in iteration {self.iteration}"
+        return NonFiniteError(where if self.run is None else f"{where}; {self.run.stopped(batch, self.iteration)}")
+
+    def _generator(self, purpose: str) -> torch.Generator:
+        """Randomness that depends on (run, iteration, purpose) only, so that a resumed run draws the same."""
+        entropy = [self.config.seed, self.iteration, {"sampling": 1, "minibatches": 2}[purpose]]
+        seed = int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0] >> 1)
+        device = self.policy.device if purpose == "sampling" else torch.device("cpu")
+        return torch.Generator(device).manual_seed(seed)
+
+
+COUNTERS = ("iteration", "num_timesteps", "num_episodes")
