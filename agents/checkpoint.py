@@ -14,6 +14,7 @@ import copy
 import json
 import os
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,8 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from agents.jsonable import jsonable
+from agents.rewards import Moments
+from agents.rng import rng_state, set_rng_state
 
 if TYPE_CHECKING:
     from agents.on_policy import OnPolicyAgent
@@ -33,13 +36,12 @@ class CheckpointError(ValueError):
     """A folder is no checkpoint, or not one of this agent."""
 
 
-def save_checkpoint(folder: Path, agent: OnPolicyAgent, state: dict[str, Any]) -> None:
+def save_checkpoint(folder: Path, agent: OnPolicyAgent) -> None:
     """Write everything into a folder that appears whole or not at all, also when the machine stops in between.
 
     Args:
         folder: must not exist.
-        agent: its policy, critic, tokenizer and settings are saved.
-        state: tensors and numbers of the trainer.
+        agent: its policy, critic, tokenizer, settings and trainer state are saved.
 
     Raises:
         FileExistsError: the folder exists.
@@ -54,7 +56,7 @@ def save_checkpoint(folder: Path, agent: OnPolicyAgent, state: dict[str, Any]) -
         save_models(unfinished, agent)
         if agent.tokenizer is not None:
             agent.tokenizer.save_pretrained(unfinished)
-        torch.save(state, unfinished / STATE)
+        torch.save(trainer_state(agent), unfinished / STATE)
         summary = {
             "agent": agent.name,
             "iteration": agent.iteration,
@@ -107,8 +109,8 @@ def read_summary(folder: Path) -> dict[str, Any]:
         raise CheckpointError(f"{folder} is not a checkpoint: {SUMMARY} is missing or damaged") from error
 
 
-def load_checkpoint(folder: Path, agent: OnPolicyAgent) -> dict[str, Any]:
-    """Load weights into an agent of the same kind and shape; returns the trainer's state.
+def load_checkpoint(folder: Path, agent: OnPolicyAgent) -> None:
+    """Load weights and trainer state into an agent of the same kind and shape.
 
     Raises:
         CheckpointError: no checkpoint, another agent's, or of another architecture; nothing was loaded then.
@@ -116,6 +118,11 @@ def load_checkpoint(folder: Path, agent: OnPolicyAgent) -> dict[str, Any]:
     summary = read_summary(folder)
     if summary["agent"] != agent.name:
         raise CheckpointError(f"{folder} is a checkpoint of agent {summary['agent']!r}, expected {agent.name!r}")
+    if summary["reference"] != agent.reference.fingerprint():
+        raise CheckpointError(
+            f"the reference of {folder} was {summary['reference']}, this agent's is {agent.reference.fingerprint()}: "
+            "build the agent around the weights the run started from"
+        )
     own = architecture(agent)
     for part, shapes in {**own, **summary["architecture"]}.items():
         there = summary["architecture"].get(part)
@@ -137,7 +144,36 @@ def load_checkpoint(folder: Path, agent: OnPolicyAgent) -> dict[str, Any]:
     if agent.critic is not None:
         load_model(agent.critic.model, folder / "critic")
         agent.critic.value_head.load_state_dict(load_file(folder / "critic" / HEAD))
-    return state
+    load_trainer_state(agent, state)
+
+
+COUNTERS = ("iteration", "num_timesteps", "num_episodes")
+
+
+def trainer_state(agent: OnPolicyAgent) -> dict[str, Any]:
+    """Everything but weights that decides how a run goes on."""
+    return {
+        **{name: getattr(agent, name) for name in COUNTERS},
+        "optimizer": agent.optimizer.state_dict(),
+        "weight_version": agent.engine.weight_version,
+        "kl_coef": agent.kl.coef,
+        "score_moments": asdict(agent.score_moments),
+        "extra": agent.extra_state(),
+        "acting": agent.acting.get_state(),
+        "rng": rng_state(),
+    }
+
+
+def load_trainer_state(agent: OnPolicyAgent, state: dict[str, Any]) -> None:
+    """Take it back."""
+    for name in COUNTERS:
+        setattr(agent, name, state[name])
+    agent.optimizer.load_state_dict(state["optimizer"])
+    agent.engine.weight_version, agent.kl.coef = state["weight_version"], state["kl_coef"]
+    agent.score_moments = Moments(**state["score_moments"])
+    agent.load_extra_state(state["extra"])
+    agent.acting.set_state(state["acting"])
+    set_rng_state(state["rng"])
 
 
 def load_model(model: Any, folder: Path) -> None:

@@ -13,7 +13,6 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -28,18 +27,18 @@ from agents.checkpoint import load_checkpoint, save_checkpoint
 from agents.engine import Engine, TorchEngine
 from agents.environment import action_masks, stop_tokens, vocabulary_size
 from agents.evaluate import Evaluation, evaluate
-from agents.kl import KLController, importance_weights
+from agents.kl import KLController
 from agents.losses import loss_weights
 from agents.metrics import mean_metrics
 from agents.optimizer import NonFiniteError, build_optimizer, clip_gradients, drop_gradients, schedule_factor
 from agents.policy import Critic, Policy
 from agents.reference import build_reference
 from agents.rewards import Moments
-from agents.rng import rng_state, set_rng_state
+from agents.rng import derived_generator
 from agents.rollout import Rollout, StaleBatchError, collect
 from agents.run import RunFolder
 from agents.sampling import Sampling
-from agents.scoring import LogprobComparison, compare_logprobs, micro_batches, require_match
+from agents.scoring import Behaviour, behaviour, micro_batches
 
 Groups = dict[str, tuple[Sequence[torch.nn.Parameter], float]]
 
@@ -103,8 +102,9 @@ class OnPolicyAgent(Agent):
         self.kl = KLController(config.kl)
         self.score_moments = Moments()
         self.iteration = self.num_timesteps = self.num_episodes = 0
+        self.sampler_reports = True  # whether the engine gives log-probs
         self.seconds: dict[str, float] = {}  # of the iteration's parts
-        self._acting = torch.Generator(self.policy.device).manual_seed(config.seed)  # of `predict` alone
+        self.acting = torch.Generator(self.policy.device).manual_seed(config.seed)  # of `predict` alone
 
     # What an agent adds
 
@@ -187,24 +187,16 @@ class OnPolicyAgent(Agent):
         rollout.fingerprint = fingerprint
         return rollout
 
-    def behaviour(self, rollout: Rollout, own: Tensor) -> tuple[Tensor, LogprobComparison | None, Tensor | None]:
-        """What the ratio divides by, how far sampler and trainer differ, and the weights that make up for it.
-
-        Args:
-            rollout: with the sampler's log-probs, or without.
-            own: (B, T) the trainer's log-probs of the same tokens, before any update.
-        """
-        if not rollout.has_logprobs:
-            return own, None, None
-        comparison = compare_logprobs(rollout.logprobs, own, rollout.real)
-        require_match(comparison, self.mismatch_tolerance)
-        old = own if self.config.recompute_logprobs else rollout.logprobs
-        cap = self.config.importance_cap
-        return old, comparison, None if cap is None else importance_weights(own, rollout.logprobs, cap)
+    def behaviour(self, rollout: Rollout, own: Tensor) -> Behaviour:
+        """What the ratio divides by, how far sampler and trainer differ, and the weights that make up for it."""
+        self.sampler_reports = rollout.has_logprobs
+        return behaviour(rollout, own, self.config, self.mismatch_tolerance)
 
     @property
     def ratio_denominator(self) -> str:
         """Whose log-probs the ratio divides by, for the record."""
+        if not self.sampler_reports:
+            return "recomputed by the trainer: the engine gave none"
         return "recomputed by the trainer" if self.config.recompute_logprobs else "stored at sampling"
 
     def update(self, batch: Any) -> dict[str, float]:
@@ -279,7 +271,7 @@ class OnPolicyAgent(Agent):
         allowed = masks if masks.ndim == 1 or len(masks) == len(prefixes) else masks[0]
         sampling = Sampling(self.config.temperature, greedy=True) if deterministic else self.sampling
         budgets = np.ones(len(prefixes), dtype=np.int64)
-        turns = self.engine.generate(prefixes, budgets, stop_tokens(self.env), allowed, sampling, self._acting)
+        turns = self.engine.generate(prefixes, budgets, stop_tokens(self.env), allowed, sampling, self.acting)
         return np.array([turn.ids[0] for turn in turns])
 
     def evaluate(self, env: VectorEnv | None = None, episodes: int | None = None, samples: int = 1) -> Evaluation:
@@ -294,7 +286,7 @@ class OnPolicyAgent(Agent):
 
     def save(self, folder: str | Path) -> None:
         """Write a checkpoint that `AutoModelForCausalLM.from_pretrained` loads; whole or not at all."""
-        save_checkpoint(Path(folder), self, self._state())
+        save_checkpoint(Path(folder), self)
 
     def restore(self, folder: str | Path) -> Any:
         """Go on from a checkpoint as if there had been no interruption: weights, optimiser, counters, generators.
@@ -302,28 +294,8 @@ class OnPolicyAgent(Agent):
         Raises:
             CheckpointError: no checkpoint, another agent's, or one of another architecture.
         """
-        state = load_checkpoint(Path(folder), self)
-        self.optimizer.load_state_dict(state["optimizer"])
-        for name in COUNTERS:
-            setattr(self, name, state[name])
-        self.engine.weight_version, self.kl.coef = state["weight_version"], state["kl_coef"]
-        self.score_moments = Moments(**state["score_moments"])
-        self.load_extra_state(state["extra"])
-        self._acting.set_state(state["acting"])
-        set_rng_state(state["rng"])
+        load_checkpoint(Path(folder), self)
         return self
-
-    def _state(self) -> dict[str, Any]:
-        return {
-            **{name: getattr(self, name) for name in COUNTERS},
-            "optimizer": self.optimizer.state_dict(),
-            "weight_version": self.engine.weight_version,
-            "kl_coef": self.kl.coef,
-            "score_moments": asdict(self.score_moments),
-            "extra": self.extra_state(),
-            "acting": self._acting.get_state(),
-            "rng": rng_state(),
-        }
 
     @property
     def mismatch_tolerance(self) -> float:
@@ -347,10 +319,5 @@ class OnPolicyAgent(Agent):
 
     def _generator(self, purpose: str) -> torch.Generator:
         """Randomness that depends on (run, iteration, purpose) only, so that a resumed run draws the same."""
-        entropy = [self.config.seed, self.iteration, {"sampling": 1, "minibatches": 2}[purpose]]
-        seed = int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0] >> 1)
         device = self.policy.device if purpose == "sampling" else torch.device("cpu")
-        return torch.Generator(device).manual_seed(seed)
-
-
-COUNTERS = ("iteration", "num_timesteps", "num_episodes")
+        return derived_generator([self.config.seed, self.iteration, {"sampling": 1, "minibatches": 2}[purpose]], device)

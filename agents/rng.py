@@ -1,4 +1,4 @@
-"""Every random number generator of the process, as something a checkpoint can hold."""
+"""Random number generators: derived from numbers, and all of the process as something a checkpoint can hold."""
 
 from __future__ import annotations
 
@@ -7,6 +7,12 @@ from typing import Any
 
 import numpy as np
 import torch
+
+
+def derived_generator(entropy: list[int], device: torch.device) -> torch.Generator:
+    """A generator that depends on the given numbers only."""
+    seed = int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0] >> 1)
+    return torch.Generator(device).manual_seed(seed)
 
 
 def rng_state() -> dict[str, Any]:

@@ -82,7 +82,18 @@ class RunFolder:
         return newest
 
     def iteration(self, agent: Any, metrics: dict[str, float], batch: Any) -> None:
-        """Keep an iteration: numbers, a few answers, and a checkpoint when one is due or it is the best so far."""
+        """Keep an iteration: numbers, a few answers, and a checkpoint when one is due or it is the best so far.
+
+        Raises:
+            OSError: the disk is full, or the like; names the last good checkpoint.
+        """
+        try:
+            self._iteration(agent, metrics, batch)
+        except OSError as error:
+            good = self.newest_checkpoint() or "none was written"
+            raise OSError(f"iteration {agent.iteration} not kept: {error}; the last good checkpoint: {good}") from error
+
+    def _iteration(self, agent: Any, metrics: dict[str, float], batch: Any) -> None:
         self.log(metrics, agent.iteration)
         decode = getattr(agent.env.unwrapped, "decode", None)
         if decode is not None:
@@ -177,7 +188,7 @@ class RunFolder:
         file.parent.mkdir(exist_ok=True)
         save_batch(file, batch)
         newest = self.newest_checkpoint()
-        return f"its batch is {file}, the last good checkpoint {newest or 'none was written'}"
+        return f"its batch is {file}, the last good checkpoint: {newest or 'none was written'}"
 
     def close(self) -> None:
         """Flush what is buffered."""

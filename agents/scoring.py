@@ -11,9 +11,11 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from agents.kl import importance_weights
 from agents.policy import Critic, Policy, Scores
 from agents.reference import Reference
 from agents.rollout import Rollout
+from agents.settings import TrainingConfig
 
 
 class LogprobMismatchError(RuntimeError):
@@ -112,3 +114,36 @@ def require_match(comparison: LogprobComparison, tolerance: float) -> None:
             f"{comparison.max_ratio:.4f}); expected at most {tolerance:.0e}: compare weights, tokens and sampling "
             "first, or raise mismatch_tolerance if the precision explains it"
         )
+
+
+class Behaviour(NamedTuple):
+    """What an update needs to know of the policy that drew a batch."""
+
+    old_logprobs: Tensor
+    """(B, T) denominators of the ratio."""
+    comparison: LogprobComparison | None
+    """Sampler against trainer; None when the engine gave no log-probs."""
+    importance: Tensor | None
+    """(B, T) truncated importance weights; None when nothing is corrected."""
+
+
+def behaviour(rollout: Rollout, own: Tensor, config: TrainingConfig, tolerance: float) -> Behaviour:
+    """The ratio's denominators: what was stored when the tokens were drawn, unless recomputed ones are asked for.
+
+    Args:
+        rollout: with the sampler's log-probs, or without.
+        own: (B, T) the trainer's log-probs of the same tokens, before any update.
+        config: `recompute_logprobs` and `importance_cap`.
+        tolerance: nats by which both may differ.
+
+    Raises:
+        LogprobMismatchError: they differ by more.
+    """
+    if not rollout.has_logprobs:
+        return Behaviour(own, None, None)
+    comparison = compare_logprobs(rollout.logprobs, own, rollout.real)
+    require_match(comparison, tolerance)
+    if not config.recompute_logprobs:
+        return Behaviour(rollout.logprobs, comparison, None)
+    cap = config.importance_cap
+    return Behaviour(own, comparison, None if cap is None else importance_weights(own, rollout.logprobs, cap))

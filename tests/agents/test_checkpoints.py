@@ -81,7 +81,7 @@ def test_the_value_head_survives(tmp_path):
     values = score_rollout(agent.policy, rollout, 8).values
     assert values.abs().max() > 1e-4
     agent.save(tmp_path / "checkpoint")
-    other = make_agent(MODELS["llama"](seed=4)).restore(tmp_path / "checkpoint")
+    other = make_agent().restore(tmp_path / "checkpoint")
     assert torch.equal(score_rollout(other.policy, rollout, 8).values, values)
 
 
@@ -109,6 +109,15 @@ def test_an_interrupted_save_leaves_nothing(tmp_path, monkeypatch, error):
     assert list(tmp_path.iterdir()) == []
     agent.save(tmp_path / "checkpoint")
     assert (tmp_path / "checkpoint" / "trainer_state.pt").exists()
+
+
+def test_a_checkpoint_of_another_reference_is_refused(tmp_path):
+    iterate(make_agent(), 1).save(tmp_path / "checkpoint")
+    other = make_agent(MODELS["llama"](seed=4))
+    before = snapshot(other.policy)
+    with pytest.raises(CheckpointError, match="the reference of .*build the agent around the weights the run started"):
+        other.restore(tmp_path / "checkpoint")
+    assert same(before, snapshot(other.policy))
 
 
 def test_a_folder_that_is_no_checkpoint_says_so(tmp_path):
