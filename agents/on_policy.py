@@ -137,6 +137,10 @@ class OnPolicyAgent(Agent):
         trained = [p for p in self.policy.model.parameters() if p.requires_grad]
         return {"policy": (trained, self.config.optimizer.learning_rate)}
 
+    def rows_per_problem(self) -> int:
+        """How many neighbouring rows answer the same problem."""
+        return 1
+
     def resting(self) -> set[str]:
         """Groups that do not move in this iteration."""
         return set()
@@ -180,8 +184,12 @@ class OnPolicyAgent(Agent):
         return self
 
     def collect(self) -> Rollout:
-        """One episode per row under the current policy; the seeds depend on (run, iteration, row) only."""
-        seeds = np.random.SeedSequence([self.config.seed, self.iteration]).generate_state(self.env.num_envs)
+        """One episode per row under the current policy; the seeds depend on (run, iteration, row) only.
+
+        Rows that start from the same seed get the same problem.
+        """
+        n, k = self.env.num_envs, self.rows_per_problem()
+        seeds = np.random.SeedSequence([self.config.seed, self.iteration]).generate_state(n // k).repeat(k)
         fingerprint = self.policy.fingerprint()
         rollout = collect(self.env, self.engine, self.sampling, self._generator("sampling"), seeds=seeds.tolist())
         rollout.fingerprint = fingerprint
