@@ -1,1 +1,6 @@
-"""Agents that learn from token-level Gymnasium environments."""
+"""Agents that learn from token-level Gymnasium environments, or act in any of ours."""
+
+from agents.base import Agent, AgentError, Episode
+from agents.registry import load, make, names, register
+
+__all__ = ["Agent", "AgentError", "Episode", "load", "make", "names", "register"]

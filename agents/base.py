@@ -1,28 +1,120 @@
-"""What every agent offers, in Stable-Baselines3's vocabulary."""
+"""What every agent offers, in Stable-Baselines3's vocabulary: `learn`, `predict`, `save`, `load`, and how one is made.
+
+An agent acts at one level: `token` (observations with `tokens` and `length`, actions token ids) or `text` (observations
+and actions are messages). `agents.testing.check_agent` checks the contract.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any, ClassVar, Literal, NamedTuple
 
+import gymnasium as gym
 import numpy as np
+
+EnvSource = str | Callable[[], gym.Env]
+"""A registered id, or a function that makes one environment."""
+
+
+class AgentError(ValueError):
+    """Agent and environment, or agent and checkpoint, do not fit each other; says what was expected and given."""
+
+
+class Episode(NamedTuple):
+    """How one episode of an evaluation went."""
+
+    number: int
+    """Which of the asked-for episodes it is, from 0."""
+    info: dict[str, Any]
+    """The last info of the environment; holds the verdict."""
+    score: float
+    """Sum of its rewards."""
+    failed: str = ""
+    """What broke outside the agent (an endpoint, a judge): then there is no score, and the 0 means nothing."""
 
 
 class Agent(ABC):
-    """Learns from a token-level Gymnasium environment and acts in it."""
+    """Learns from a Gymnasium environment, or just acts in it."""
 
+    name: ClassVar[str]
+    """What `agents.make` and checkpoints call it."""
+    level: ClassVar[Literal["token", "text"]] = "token"
+    """At which level of the environments it acts."""
     num_timesteps: int = 0
-    """Tokens sampled for training so far."""
+    """Actions taken for training so far: tokens at the token level."""
+
+    @classmethod
+    @abstractmethod
+    def make(cls, env: EnvSource, *_: Any, **options: Any) -> Any:
+        """Build the agent for an environment; it makes as many of these as it wants, in the vector class it wants.
+
+        Args:
+            env: a registered id, or a function that makes one environment.
+            options: the agent's own, among them `env_options`, keyword arguments of `gymnasium.make` for an id.
+
+        Raises:
+            AgentError: the environment is none it can act in.
+        """
 
     @abstractmethod
-    def learn(self, total_timesteps: int) -> Agent:
-        """Train until that many tokens have been sampled; returns itself."""
+    def learn(self, total_timesteps: int) -> Any:
+        """Train until that many actions have been taken; returns itself."""
 
     @abstractmethod
-    def predict(self, prefixes: Sequence[np.ndarray], deterministic: bool = True) -> np.ndarray:
-        """The next token of each prefix: (B,) int64."""
+    def predict(
+        self,
+        observation: Any,
+        state: Any = None,
+        episode_start: Any = None,
+        deterministic: bool = False,
+        action_masks: np.ndarray | None = None,
+    ) -> tuple[Any, Any]:
+        """The next action of each observation, and None.
+
+        Args:
+            observation: of one environment, or a batch; then so is the action.
+            state: unread, there for Stable-Baselines3's own functions, as `episode_start`.
+            episode_start: unread.
+            deterministic: the most probable action instead of a drawn one.
+            action_masks: (V,) or (B, V) bool; the actions allowed.
+        """
 
     @abstractmethod
     def save(self, folder: str | Path) -> None:
         """Write everything needed to go on into a folder, whole or not at all."""
+
+    @classmethod
+    @abstractmethod
+    def load(cls, folder: str | Path, env: EnvSource, **options: Any) -> Any:
+        """An agent from `save`; arguments as of `make`.
+
+        Raises:
+            AgentError: the folder holds no checkpoint, or another agent's.
+        """
+
+    def play(
+        self,
+        env: EnvSource,
+        indices: Iterable[int],
+        *,
+        env_options: Mapping[str, Any] | None = None,
+        deterministic: bool = False,
+        seed: int = 0,
+        rows: int = 16,
+    ) -> Iterator[Episode]:
+        """Play one episode on each of these examples, `rows` at a time; yields them as they end.
+
+        Args:
+            env: as of `make`; at the agent's level.
+            indices: examples, as `reset(options={"index": i})` takes them.
+            env_options: as of `make`.
+            deterministic: as of `predict`.
+            seed: of the environment's draws and the agent's.
+            rows: episodes at once.
+        """
+        from agents.play import play_texts, play_tokens
+
+        play = play_tokens if self.level == "token" else play_texts
+        return play(self, env, list(indices), dict(env_options or {}), deterministic, seed, rows)

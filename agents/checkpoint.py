@@ -22,6 +22,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import nn
 
+from agents.base import AgentError
 from agents.jsonable import jsonable
 from agents.rewards import Moments
 from agents.rng import rng_state, set_rng_state
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 STATE, HEAD, SUMMARY = "trainer_state.pt", "value_head.safetensors", "checkpoint.json"
 
 
-class CheckpointError(ValueError):
+class CheckpointError(AgentError):
     """A folder is no checkpoint, or not one of this agent."""
 
 
@@ -97,16 +98,19 @@ def save_head(head: nn.Module, folder: Path) -> None:
     save_file({name: tensor.contiguous() for name, tensor in head.state_dict().items()}, folder / HEAD)
 
 
-def read_summary(folder: Path) -> dict[str, Any]:
+def read_summary(folder: Path, agent: str | None = None) -> dict[str, Any]:
     """What `checkpoint.json` says.
 
     Raises:
-        CheckpointError: the folder is no checkpoint.
+        CheckpointError: the folder is no checkpoint, or one of another agent than `agent`.
     """
     try:
-        return json.loads((folder / SUMMARY).read_text())
+        summary = json.loads((folder / SUMMARY).read_text())
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{folder} is not a checkpoint: {SUMMARY} is missing or damaged") from error
+    if agent is not None and summary["agent"] != agent:
+        raise CheckpointError(f"{folder} is a checkpoint of agent {summary['agent']!r}, expected {agent!r}")
+    return summary
 
 
 def load_checkpoint(folder: Path, agent: OnPolicyAgent) -> None:
@@ -115,9 +119,7 @@ def load_checkpoint(folder: Path, agent: OnPolicyAgent) -> None:
     Raises:
         CheckpointError: no checkpoint, another agent's, or of another architecture; nothing was loaded then.
     """
-    summary = read_summary(folder)
-    if summary["agent"] != agent.name:
-        raise CheckpointError(f"{folder} is a checkpoint of agent {summary['agent']!r}, expected {agent.name!r}")
+    summary = read_summary(folder, agent.name)
     if summary["reference"] != agent.reference.fingerprint():
         raise CheckpointError(
             f"the reference of {folder} was {summary['reference']}, this agent's is {agent.reference.fingerprint()}: "

@@ -64,8 +64,9 @@ def glass_box(agent: Any, batch: Any, row: int, decode: Callable[[Sequence[int]]
     current = score_rows(agent.policy, batch.rollout, torch.tensor([row])).logprobs[0, :n].cpu()
     old, reference = batch.old_logprobs[row, :n], batch.ref_logprobs[row, :n]
     ratio, advantage = (current - old).exp(), batch.advantages[row, :n]
-    width, high = getattr(agent.config, "clip", float("inf")), getattr(agent.config, "clip_high", None)
-    cut = clipped(ratio, advantage, width, high).bool()
+    width = getattr(agent.config, "clip", float("inf"))
+    high, dual = (getattr(agent.config, name, None) for name in ("clip_high", "dual_clip"))
+    cut = clipped(ratio, advantage, width, high, dual).bool()
     tokens = batch.rollout.tokens[row, batch.rollout.positions[row, :n]].tolist()
     values, returns = (getattr(batch, name, None) for name in ("values", "returns"))
     return [

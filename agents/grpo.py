@@ -45,7 +45,7 @@ class GRPOConfig(GroupConfig):
 class GRPO(GroupAgent):
     """GRPO; arguments as for PPO, see `OnPolicyAgent`."""
 
-    name = "grpo"
+    name, Config = "grpo", GRPOConfig
 
     def __init__(self, model: Any, env: VectorEnv, config: GRPOConfig | None = None, **options: Any) -> None:
         super().__init__(model, env, config or GRPOConfig(), **options)

@@ -88,7 +88,12 @@ def outside(ratio: Tensor, clip: float, clip_high: float | None = None) -> Tenso
     return ((ratio < 1 - clip) | (ratio > 1 + high)).float()
 
 
-def clipped(ratio: Tensor, advantages: Tensor, clip: float, clip_high: float | None = None) -> Tensor:
+def clipped(
+    ratio: Tensor, advantages: Tensor, clip: float, clip_high: float | None = None, dual_clip: float | None = None
+) -> Tensor:
     """1.0 where an action's gradient is cut: its ratio is beyond the bound that its advantage's sign makes binding."""
     high = clip if clip_high is None else clip_high
-    return (((ratio > 1 + high) & (advantages > 0)) | ((ratio < 1 - clip) & (advantages < 0))).float()
+    cut = ((ratio > 1 + high) & (advantages > 0)) | ((ratio < 1 - clip) & (advantages < 0))
+    if dual_clip is not None:
+        cut = cut | ((ratio > dual_clip) & (advantages < 0))
+    return cut.float()

@@ -230,7 +230,7 @@ def _model_memory(name: str, tensors: list[Weights], optimizer: str | None = Non
 
 
 def _optimizer_state(weights: Weights, optimizer: str | None, master: bool) -> int:
-    """Two moments, and a float32 step counter per tensor; 8-bit AdamW counts in Python and leaves small tensors whole."""
+    """Two moments, and a float32 step counter per tensor; 8-bit AdamW has none and leaves small tensors whole."""
     if optimizer is None:
         return 0
     if optimizer == "adamw_8bit":

@@ -22,6 +22,7 @@ def batch_metrics(batch: Batch) -> dict[str, float]:
     rollout, mask = batch.rollout, batch.mask
     counted = ~rollout.unscored
     answer_kl = answer_kls(batch)
+    kl_cost = (batch.rewards - batch.score_rewards).masked_fill(~mask, 0.0)  # 0 where the KL is in the loss
     scores, advantages = rollout.scores[counted], batch.advantages[mask]
     lengths = rollout.n_actions.float()
     reasons = [info.get("stop_reason") for info in rollout.infos]
@@ -30,7 +31,7 @@ def batch_metrics(batch: Batch) -> dict[str, float]:
     return {
         "objective/scores": float(scores.mean()),
         "objective/pass_rate": pass_rate([info for info, keep in zip(rollout.infos, counted, strict=True) if keep]),
-        "objective/non_score_reward": float(-batch.kl_coef * answer_kl.mean()),
+        "objective/non_score_reward": float(kl_cost.sum(1)[counted].mean()),
         "objective/rlhf_reward": float(batch.rewards.sum(1)[counted].mean()),
         "objective/kl": float(answer_kl.mean()),
         "objective/kl_per_token": float(masked_mean(log_ratio, mask)),

@@ -1,10 +1,10 @@
-"""What PPO, REINFORCE and GRPO share: collecting, updating, acting, evaluating, saving. Each agent adds its own page:
+"""Learning from one's own samples: what PPO, REINFORCE and GRPO share. Each agent adds its own page:
 
     iterate     collect -> score -> update, and what it logs
     score       rollout -> batch with advantages
     loss        batch -> loss of some rows
 
-Legend: B rows, T actions of the longest row.
+Acting and evaluating are in `agents.policy_agent`. Legend: B rows, T actions of the longest row.
 """
 
 from __future__ import annotations
@@ -14,59 +14,46 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
 from gymnasium.vector import VectorEnv
 from torch import Tensor
+from transformers import AutoModelForCausalLM
 
-from agents.base import Agent
+from agents.base import EnvSource
 from agents.batch import Batch
-from agents.checkpoint import load_checkpoint, save_checkpoint
-from agents.engine import Engine, TorchEngine
-from agents.environment import action_masks, stop_tokens, vocabulary_size
-from agents.evaluate import Evaluation, evaluate
+from agents.checkpoint import load_checkpoint, read_summary, save_checkpoint
 from agents.kl import KLController
 from agents.losses import loss_weights
 from agents.metrics import mean_metrics
 from agents.optimizer import NonFiniteError, build_optimizer, clip_gradients, drop_gradients, schedule_factor
-from agents.policy import Critic, Policy
-from agents.reference import build_reference
+from agents.policy_agent import PolicyAgent
 from agents.rewards import Moments
 from agents.rng import derived_generator
 from agents.rollout import Rollout, StaleBatchError, collect
 from agents.run import RunFolder
-from agents.sampling import Sampling
 from agents.scoring import Behaviour, behaviour, micro_batches
+from agents.settings import from_plain
 
 Groups = dict[str, tuple[Sequence[torch.nn.Parameter], float]]
 
 
-class OnPolicyAgent(Agent):
+class OnPolicyAgent(PolicyAgent):
     """An agent that samples a batch with its policy, scores it, updates on it, and throws it away.
 
     Args:
-        model: a `transformers` causal LM, or a PEFT model around one; trained in place.
-        env: vector environment with autoreset disabled; one iteration plays one episode in each of its rows.
+        model: as of `PolicyAgent`, as are `env` and most options.
+        env: one iteration plays one episode in each of its rows.
         config: settings.
-        eval_env: like `env`, over held-out problems; None skips evaluation.
-        reference: the frozen policy: `"copy"` of `model` as it is now, `"adapter"` (the PEFT model with its adapter
-            switched off), or another model.
-        engine: the generator; None samples with the model itself.
-        autocast_dtype: mixed precision type, None for full precision.
         run: folder for metrics, samples and checkpoints; None writes nothing.
-        tokenizer: saved with every checkpoint when given.
         on_iteration: called after each iteration with (agent, metrics, batch).
+        options: what `PolicyAgent` takes.
 
     Raises:
         ValueError: model, environment, engine and settings do not fit each other.
     """
-
-    name: ClassVar[str]
-    """What checkpoints call the agent."""
-    critic: Critic | None = None
-    """A value model of its own, where the agent has one."""
 
     def __init__(
         self,
@@ -74,29 +61,12 @@ class OnPolicyAgent(Agent):
         env: VectorEnv,
         config: Any,
         *,
-        eval_env: VectorEnv | None = None,
-        reference: Any = "copy",
-        engine: Engine | None = None,
-        autocast_dtype: torch.dtype | None = None,
         run: RunFolder | None = None,
-        tokenizer: Any = None,
         on_iteration: Callable[[Any, dict[str, float], Any], None] | None = None,
+        **options: Any,
     ) -> None:
-        self.config: Any = config
-        self.env, self.eval_env, self.run, self.tokenizer = env, eval_env, run, tokenizer
-        self.on_iteration = on_iteration
-        self.sampling = Sampling(config.temperature, config.top_k, config.top_p, config.min_p)
-        n_logits, n_actions = model.get_output_embeddings().weight.shape[0], vocabulary_size(env)
-        if n_logits < n_actions:
-            raise ValueError(f"the model has {n_logits} logits, fewer than the environment's {n_actions} tokens")
-        if engine is not None and self.sampling.cuts and not engine.reports_kept_sets:
-            raise ValueError(
-                f"{type(engine).__name__} does not report which tokens top_k, top_p and min_p kept, so the trainer "
-                "cannot know the sampler's distribution; sample from all tokens, or with another engine"
-            )
-        self.policy = self.build_policy(model, autocast_dtype)
-        self.reference = build_reference(reference, self.policy)
-        self.engine: Engine = engine or TorchEngine(self.policy)
+        super().__init__(model, env, config, **options)
+        self.run, self.on_iteration = run, on_iteration
         self.groups = self.parameter_groups()
         self.optimizer = build_optimizer(self.groups, config.optimizer)
         self.kl = KLController(config.kl)
@@ -104,7 +74,6 @@ class OnPolicyAgent(Agent):
         self.iteration = self.num_timesteps = self.num_episodes = 0
         self.sampler_reports = True  # whether the engine gives log-probs
         self.seconds: dict[str, float] = {}  # of the iteration's parts
-        self.acting = torch.Generator(self.policy.device).manual_seed(config.seed)  # of `predict` alone
 
     # What an agent adds
 
@@ -126,11 +95,6 @@ class OnPolicyAgent(Agent):
             weights: (n, T') weight of each action in the loss, T' actions of the longest of them.
             mean_weights: (n, T') weights that make a mean over the minibatch's actions.
         """
-
-    def build_policy(self, model: Any, autocast_dtype: torch.dtype | None) -> Policy:
-        """The policy around the model; agents with a value head build theirs."""
-        checkpointing = self.config.gradient_checkpointing
-        return Policy(model, value_head=False, autocast_dtype=autocast_dtype, gradient_checkpointing=checkpointing)
 
     def parameter_groups(self) -> Groups:
         """Name -> (parameters, learning rate): whose gradient norms are clipped apart."""
@@ -231,7 +195,8 @@ class OnPolicyAgent(Agent):
                 continue
             break
         self.engine.weight_version += 1
-        return {**mean_metrics(stats), "policy/steps": float(len(stats))}
+        taken = len(stats) - sum("policy/stopped_early" in step for step in stats)
+        return {**mean_metrics(stats), "policy/steps": float(taken)}
 
     def step(self, batch: Any, rows: Tensor) -> dict[str, float]:
         """One optimiser step on some rows; micro-batches share the minibatch's own weights."""
@@ -270,27 +235,7 @@ class OnPolicyAgent(Agent):
                 f"but the policy is now {now} (version {version}): update on each batch once, right after collecting it"
             )
 
-    # Acting, evaluating, saving
-
-    @torch.no_grad()
-    def predict(self, prefixes: Sequence[np.ndarray], deterministic: bool = True) -> np.ndarray:
-        """The next token of each prefix: (B,) int64."""
-        masks = torch.as_tensor(np.asarray(action_masks(self.env)))
-        allowed = masks if masks.ndim == 1 or len(masks) == len(prefixes) else masks[0]
-        sampling = Sampling(self.config.temperature, greedy=True) if deterministic else self.sampling
-        budgets = np.ones(len(prefixes), dtype=np.int64)
-        turns = self.engine.generate(prefixes, budgets, stop_tokens(self.env), allowed, sampling, self.acting)
-        return np.array([turn.ids[0] for turn in turns])
-
-    def evaluate(self, env: VectorEnv | None = None, episodes: int | None = None, samples: int = 1) -> Evaluation:
-        """Greedy and sampled pass rates, and KL to the reference, on held-out problems; `samples` answers of each."""
-        env = env if env is not None else self.eval_env
-        if env is None:
-            raise ValueError("evaluate() needs an environment: pass env, or build the agent with eval_env")
-        return evaluate(
-            env, self.engine, self.policy, self.reference, self.sampling, samples=samples,
-            episodes=episodes or self.config.eval_episodes, seed=self.config.seed, micro_batch=self.config.micro_batch,
-        )  # fmt: skip
+    # Saving
 
     def save(self, folder: str | Path) -> None:
         """Write a checkpoint that `AutoModelForCausalLM.from_pretrained` loads; whole or not at all."""
@@ -304,6 +249,23 @@ class OnPolicyAgent(Agent):
         """
         load_checkpoint(Path(folder), self)
         return self
+
+    @classmethod
+    def load(cls, folder: str | Path, env: EnvSource, *, model: Any = None, **options: Any) -> Any:
+        """An agent that acts like the one `save` wrote, made anew around an environment.
+
+        Args:
+            folder: the checkpoint.
+            env: as of `make`.
+            model: what the run started from, to go on training; else the checkpoint's own weights become policy and
+                reference, and training starts anew from them.
+            options: as of `make`; the settings are the checkpoint's unless given.
+        """
+        summary = read_summary(Path(folder), cls.name)
+        if model is not None:
+            return cls.make(env, model=model, **options).restore(folder)
+        model = AutoModelForCausalLM.from_pretrained(folder)
+        return cls.make(env, model=model, **{"config": from_plain(cls.Config, summary["config"]), **options})
 
     @property
     def mismatch_tolerance(self) -> float:

@@ -25,7 +25,7 @@ def build_optimizer(groups: dict[str, tuple[Sequence[torch.nn.Parameter], float]
     Raises:
         ImportError: 8-bit moments asked for without `bitsandbytes`.
     """
-    parameters = [{"params": list(p), "base_lr": rate, "name": name} for name, (p, rate) in groups.items()]
+    parameters = [{"params": list(p), "lr": rate, "base_lr": rate, "name": name} for name, (p, rate) in groups.items()]
     settings: dict[str, Any] = {"betas": config.betas, "eps": config.eps, "weight_decay": config.weight_decay}
     if not config.eight_bit:
         return torch.optim.AdamW(parameters, **settings)

@@ -10,8 +10,6 @@ import itertools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import jsonschema
-
 from agents.evaluate import Evaluation
 from agents.jsonable import jsonable
 from agents.perturbation import Sensitivity
@@ -94,6 +92,8 @@ def split_identity(examples: Any, limit: int) -> dict[str, Any]:
 
 def validate_record(record: Any) -> None:
     """Raises ValueError, naming the entry, when a record is not what `SCHEMA` says."""
+    import jsonschema  # where it is needed: it costs a tenth of a second
+
     error = next(iter(jsonschema.Draft202012Validator(SCHEMA).iter_errors(record)), None)
     if error is not None:
         where = "/".join(map(str, error.absolute_path)) or "the record"

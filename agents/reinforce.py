@@ -37,7 +37,7 @@ class ReinforceConfig(GroupConfig):
 class Reinforce(GroupAgent):
     """REINFORCE; arguments as for PPO, see `OnPolicyAgent`."""
 
-    name = "reinforce"
+    name, Config = "reinforce", ReinforceConfig
 
     def __init__(self, model: Any, env: VectorEnv, config: ReinforceConfig | None = None, **options: Any) -> None:
         super().__init__(model, env, config or ReinforceConfig(), **options)

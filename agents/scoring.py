@@ -138,8 +138,11 @@ def behaviour(rollout: Rollout, own: Tensor, config: TrainingConfig, tolerance: 
 
     Raises:
         LogprobMismatchError: they differ by more.
+        ValueError: importance weights are asked for, and the sampler's log-probs are unknown.
     """
     if not rollout.has_logprobs:
+        if config.importance_cap is not None:
+            raise ValueError("importance_cap needs the sampler's log-probs, but the engine gives none")
         return Behaviour(own, None, None)
     comparison = compare_logprobs(rollout.logprobs, own, rollout.real)
     require_match(comparison, tolerance)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_type_hints
 
 
 def check_ranges(
@@ -26,6 +27,16 @@ def check_choice(settings: Any, name: str, choices: tuple[str, ...]) -> None:
     value = getattr(settings, name)
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+
+
+def from_plain(kind: type, content: dict[str, Any]) -> Any:
+    """Settings from what `jsonable` made of them; nested dataclasses and tuples are built again."""
+    types, values = get_type_hints(kind), {}
+    for name, value in content.items():
+        if dataclasses.is_dataclass(types[name]) and isinstance(value, dict):
+            value = from_plain(types[name], value)  # type: ignore[arg-type]
+        values[name] = tuple(value) if isinstance(value, list) else value
+    return kind(**values)
 
 
 @dataclass(frozen=True)

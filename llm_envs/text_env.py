@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import gymnasium as gym
 
-from llm_envs.error import EpisodeError, OptionError, unknown
+from llm_envs import validate
+from llm_envs.error import ClosedError, EpisodeError, OptionError, unknown
 from llm_envs.judges import ExtraVerifiers, Loan, build_extra_verifiers, build_verifier
 from llm_envs.render import RENDER_MODES, Block, Renderer
 from llm_envs.share import SharedSpecMixin, share, unshare
@@ -31,7 +32,9 @@ class Message(str):
     stop_reason: StopReason
 
     def __new__(cls, text: str, stop_reason: StopReason = "stop") -> Message:
-        """Attach the reason to the text."""
+        """Attach the reason to the text; raises `OptionError` for what is no text, and for an unknown reason."""
+        validate.text("the text of a message", text)
+        validate.choice("stop_reason", stop_reason, get_args(StopReason))
         message = super().__new__(cls, text)
         message.stop_reason = stop_reason
         return message
@@ -97,6 +100,8 @@ class TextEnv(SharedSpecMixin, gym.Env[str, str]):
             on_verifier_error: `"raise"` the error of a broken judge, or end the episode `"unscored"`.
             render_mode: see `llm_envs.render`.
         """
+        if not isinstance(task, Task):
+            raise OptionError(f"task must be a Task, got {task!r:.80}")
         if split not in task.splits:
             raise OptionError(unknown(f"split of task {task.name!r}", split, task.splits))
         if on_verifier_error not in ("raise", "unscored"):
@@ -108,11 +113,12 @@ class TextEnv(SharedSpecMixin, gym.Env[str, str]):
         self._renderer = Renderer(render_mode)
         self.observation_space = UnicodeText()
         self.action_space = UnicodeText()
-        self._judge_specs = share((verifier, dict(verifier_options or {}), extra_verifiers))
+        options = validate.mapping("verifier_options", verifier_options, optional=True)
+        self._judge_specs = share((verifier, options, extra_verifiers))
         self._example: Example | None = None
         self._messages: list[dict[str, str]] = []
         self._outcome = ""
-        self._ended = False
+        self._ended = self._closed = False
         self._build()
 
     def _build(self) -> None:
@@ -139,6 +145,17 @@ class TextEnv(SharedSpecMixin, gym.Env[str, str]):
             raise EpisodeError(f"{type(self).__name__} has no example before reset; call reset first")
         return self._example
 
+    def script(self, name: Literal["gold", "wrong", "empty"]) -> list[str]:
+        """What a scripted agent plays in this episode: the solution, a wrong answer, or nothing."""
+        scripts = {
+            "gold": lambda: list(self.task.solution(self.example)),
+            "wrong": lambda: [self.task.wrong(self.example)],
+            "empty": lambda: [""],
+        }
+        if name not in scripts:
+            raise OptionError(unknown("script", name, scripts))
+        return scripts[name]()
+
     @property
     def tool_schemas(self) -> list[dict[str, Any]] | None:
         """JSON schemas of the tools of this episode; None for a task without tools."""
@@ -151,9 +168,11 @@ class TextEnv(SharedSpecMixin, gym.Env[str, str]):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[str, dict[str, Any]]:
         """Draw an example with the environment's own generator, or take the one at `options["index"]`."""
+        if self._closed:
+            raise ClosedError(f"{type(self).__name__}.reset called after close; make a new environment")
         super().reset(seed=seed)
         self._ended = True  # stays so if the episode cannot begin
-        self._example = self._examples[self._index(options or {})]
+        self._example = self._examples[self._index(validate.mapping("the options of reset", options, optional=True))]
         prompt = self._example.prompt
         self._messages = (
             [{"role": "user", "content": prompt}] if isinstance(prompt, str) else [dict(message) for message in prompt]
@@ -174,9 +193,12 @@ class TextEnv(SharedSpecMixin, gym.Env[str, str]):
 
     def _take(self, action: str) -> tuple[Example, StopReason]:
         """Note a message of the policy's; returns the example it is about and why it ends."""
+        if self._closed:
+            raise ClosedError(f"{type(self).__name__}.step called after close; make a new environment")
         if self._example is None or self._ended:
             when = "before reset" if self._example is None else "after the episode ended"
             raise EpisodeError(f"{type(self).__name__}.step called {when}; call reset first")
+        validate.text("a message", action)
         self._messages.append({"role": "assistant", "content": str(action)})
         return self._example, getattr(action, "stop_reason", "stop")
 
@@ -223,7 +245,13 @@ class TextEnv(SharedSpecMixin, gym.Env[str, str]):
             answer = self.task.extract(example, str(message))
         except AnswerFormatError as error:
             return Verdict(0.0, False, "bad_format", feedback=str(error))
+        self._check_answer("extract", answer)
         return answer if answer.transcript else replace(answer, transcript=self.messages)
+
+    def _check_answer(self, maker: str, answer: Any) -> None:
+        """Raise `OptionError` where a person's function gives something else for an answer."""
+        if not isinstance(answer, Answer):
+            raise OptionError(f"{maker} of task {self.task.name!r} must return an Answer, got {answer!r:.80}")
 
     def _refused(self, stop_reason: StopReason) -> Verdict | None:
         """The verdict on a message that no verifier is asked about."""
@@ -265,7 +293,8 @@ class TextEnv(SharedSpecMixin, gym.Env[str, str]):
         return index
 
     def close(self) -> None:
-        """Give the verifiers back; may be called twice."""
+        """Give the verifiers back; may be called twice. Nothing but rendering is possible afterwards."""
+        self._closed = True
         self._loan.end()
 
     def _identity(self, example: Example) -> dict[str, Any]:
@@ -278,15 +307,3 @@ class TextEnv(SharedSpecMixin, gym.Env[str, str]):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._build()
-
-
-def text_spaces(env: gym.Env[Any, Any]) -> bool:
-    """Whether an environment is at the text level: strings in, strings out."""
-    return isinstance(env.observation_space, gym.spaces.Text) and isinstance(env.action_space, gym.spaces.Text)
-
-
-def conversation(env: gym.Env[Any, Any], observation: str) -> Sequence[Mapping[str, str]]:
-    """The messages the policy answers to: a `TextEnv`'s own, or a foreign environment's observation as the user's."""
-    if isinstance(env.unwrapped, TextEnv):
-        return env.unwrapped.messages
-    return [{"role": "user", "content": observation}]

@@ -52,7 +52,7 @@ class PPO(OnPolicyAgent):
         options: what every agent takes, see `OnPolicyAgent`.
     """
 
-    name = "ppo"
+    name, Config = "ppo", PPOConfig
 
     def __init__(
         self, model: Any, env: VectorEnv, config: PPOConfig | None = None, *, critic_model: Any = None, **options: Any
@@ -76,9 +76,10 @@ class PPO(OnPolicyAgent):
         metrics = batch_metrics(batch) | critic_metrics(batch)
         with self.timed("update"):
             metrics |= self.update(batch)
-        self.kl.update(float(answer_kls(batch).mean()), len(rollout.infos))
-        if self.warming_up:
+        if self.warming_up:  # the policy has not moved, so its KL says nothing about beta
             self.explained.append(metrics["ppo/val/var_explained"])
+        else:
+            self.kl.update(float(answer_kls(batch).mean()), len(rollout.infos))
         return batch, metrics
 
     @torch.no_grad()
@@ -141,7 +142,7 @@ class PPO(OnPolicyAgent):
                 loss = loss + batch.kl_coef * weighted_sum(terms, weights)
         with torch.no_grad():
             ratio = (logprobs - old).exp()
-            cut = clipped(ratio, advantages, config.clip, config.clip_high)
+            cut = clipped(ratio, advantages, config.clip, config.clip_high, config.dual_clip)
             stats = {
                 "loss/policy_avg": policy_loss,
                 "loss/value_avg": critic_loss,

@@ -83,28 +83,41 @@ def test_wilson_interval(rate, n, low, high):
     assert wilson_interval(rate, n) == (pytest.approx(low, abs=5e-5), pytest.approx(high, abs=5e-5))
 
 
+def observed(prefixes):
+    """A batched observation of token prefixes."""
+    tokens = np.zeros((len(prefixes), 40), dtype=np.int64)
+    for row, prefix in enumerate(prefixes):
+        tokens[row, : len(prefix)] = prefix
+    return {"tokens": tokens, "length": np.array([[len(prefix)] for prefix in prefixes])}
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_predict_takes_the_most_probable_allowed_token(name):
     agent = make_agent(MODELS[name]())
     prefixes = random_prefixes([2, 7, 4])
     with torch.no_grad():
         expected = [int(agent.policy.model(torch.from_numpy(p)[None]).logits[0, -1].argmax()) for p in prefixes]
-    found = agent.predict(prefixes)
+    found, state = agent.predict(observed(prefixes), deterministic=True)
     assert found.dtype == np.int64
     assert found.tolist() == expected
-    assert agent.predict(prefixes).tolist() == expected
+    assert state is None
+    single = {"tokens": prefixes[1], "length": np.array([len(prefixes[1])])}
+    assert agent.predict(single, deterministic=True)[0] == expected[1]
+    without = np.ones(12, dtype=bool)
+    without[expected] = False
+    assert not set(agent.predict(observed(prefixes), deterministic=True, action_masks=without)[0]) & set(expected)
     masks = np.ones((8, 12), dtype=bool)
     masks[:, expected] = False
     agent.env.action_masks = lambda: masks
-    assert not set(agent.predict(prefixes).tolist()) & set(expected)
-    assert not set(agent.predict(prefixes * 20, deterministic=False).tolist()) & set(expected)
+    assert not set(agent.predict(observed(prefixes), deterministic=True)[0]) & set(expected)
+    assert not set(agent.predict(observed(prefixes * 20))[0]) & set(expected)
 
 
 def test_sampled_actions_follow_the_model():
     agent = make_agent(llama())
     prefix = random_prefixes([4])[0]
     torch.manual_seed(0)
-    drawn = agent.predict([prefix] * 4000, deterministic=False)
+    drawn, _ = agent.predict(observed([prefix] * 4000))
     with torch.no_grad():
         expected = torch.softmax(agent.policy.model(torch.from_numpy(prefix)[None]).logits[0, -1], -1)
     frequencies = torch.bincount(torch.from_numpy(drawn), minlength=12) / 4000

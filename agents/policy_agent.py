@@ -1,0 +1,138 @@
+"""An agent that is a language model: how it is made, acts and is evaluated.
+
+Legend: B rows, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium.vector import VectorEnv
+
+from agents.base import Agent, AgentError, EnvSource
+from agents.engine import Engine, TorchEngine
+from agents.environment import action_masks as environment_masks
+from agents.environment import prefixes, stop_tokens, vocabulary_size
+from agents.evaluate import Evaluation, evaluate
+from agents.play import make_vec
+from agents.policy import Critic, Policy
+from agents.reference import build_reference
+from agents.sampling import Sampling
+from agents.settings import TrainingConfig
+
+
+class PolicyAgent(Agent):
+    """A language model with a frozen reference.
+
+    Args:
+        model: a `transformers` causal LM, or a PEFT model around one; trained in place.
+        env: vector environment with autoreset disabled.
+        config: settings.
+        eval_env: like `env`, over held-out problems; None skips evaluation.
+        reference: the frozen policy: `"copy"` of `model` as it is now, `"adapter"` (the PEFT model with its adapter
+            switched off), or another model.
+        engine: the generator; None samples with the model itself.
+        autocast_dtype: mixed precision type, None for full precision.
+        tokenizer: saved with every checkpoint when given.
+    """
+
+    Config: type[TrainingConfig]
+    """Its settings."""
+    critic: Critic | None = None
+    """A value model of its own, where the agent has one."""
+
+    def __init__(
+        self,
+        model: Any,
+        env: VectorEnv,
+        config: Any,
+        *,
+        eval_env: VectorEnv | None = None,
+        reference: Any = "copy",
+        engine: Engine | None = None,
+        autocast_dtype: torch.dtype | None = None,
+        tokenizer: Any = None,
+    ) -> None:
+        self.config: Any = config
+        self.env, self.eval_env, self.tokenizer = env, eval_env, tokenizer
+        self.sampling = Sampling(config.temperature, config.top_k, config.top_p, config.min_p)
+        require_fit(model, env, engine, self.sampling)
+        self.policy = self.build_policy(model, autocast_dtype)
+        self.reference = build_reference(reference, self.policy)
+        self.engine: Engine = engine or TorchEngine(self.policy)
+        self.acting = torch.Generator(self.policy.device).manual_seed(config.seed)  # of `predict` alone
+
+    @classmethod
+    def make(
+        cls,
+        env: EnvSource,
+        *,
+        model: Any = None,
+        num_envs: int = 64,
+        env_options: Mapping[str, Any] | None = None,
+        config: Any = None,
+        **options: Any,
+    ) -> Any:
+        """Build the agent and `num_envs` rows of a token-level environment.
+
+        Args:
+            env: a registered id, or a function that makes one environment.
+            model: as of the class.
+            num_envs: episodes of one batch.
+            env_options: keyword arguments of `gymnasium.make_vec`.
+            config: the agent's settings.
+            options: as of the class.
+        """
+        if model is None:
+            raise AgentError(f"agent {cls.name!r} needs a language model: pass model=...")
+        made = make_vec(env, num_envs, dict(env_options or {}))
+        try:
+            return cls(model, made, config, **options)
+        except BaseException:
+            made.close()
+            raise
+
+    def build_policy(self, model: Any, autocast_dtype: torch.dtype | None) -> Policy:
+        """The policy around the model; agents with a value head build theirs."""
+        checkpointing = self.config.gradient_checkpointing
+        return Policy(model, value_head=False, autocast_dtype=autocast_dtype, gradient_checkpointing=checkpointing)
+
+    @torch.no_grad()
+    def predict(self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False,
+                action_masks: np.ndarray | None = None) -> tuple[Any, Any]:  # fmt: skip
+        """The next token of each observation; masks are the environment's own when none are given."""
+        single = np.ndim(observation["tokens"]) == 1
+        batch = {name: np.asarray(value)[None] if single else value for name, value in observation.items()}
+        rows = [prefix for _, prefix in prefixes(batch)]
+        masks = torch.as_tensor(np.asarray(environment_masks(self.env) if action_masks is None else action_masks))
+        allowed = masks if masks.ndim == 1 or len(masks) == len(rows) else masks[0]
+        sampling = Sampling(self.config.temperature, greedy=True) if deterministic else self.sampling
+        budgets = np.ones(len(rows), dtype=np.int64)
+        turns = self.engine.generate(rows, budgets, stop_tokens(self.env), allowed, sampling, self.acting)
+        actions = np.array([turn.ids[0] for turn in turns])
+        return (actions[0] if single else actions), state
+
+    def evaluate(self, env: VectorEnv | None = None, episodes: int | None = None, samples: int = 1) -> Evaluation:
+        """Greedy and sampled pass rates, and KL to the reference, on held-out problems; `samples` answers of each."""
+        env = env if env is not None else self.eval_env
+        if env is None:
+            raise ValueError("evaluate() needs an environment: pass env, or build the agent with eval_env")
+        return evaluate(
+            env, self.engine, self.policy, self.reference, self.sampling, samples=samples,
+            episodes=episodes or self.config.eval_episodes, seed=self.config.seed, micro_batch=self.config.micro_batch,
+        )  # fmt: skip
+
+
+def require_fit(model: Any, env: VectorEnv, engine: Engine | None, sampling: Sampling) -> None:
+    """Raises ValueError when model, environment, engine and sampling do not fit each other."""
+    n_logits, n_actions = model.get_output_embeddings().weight.shape[0], vocabulary_size(env)
+    if n_logits < n_actions:
+        raise AgentError(f"the model has {n_logits} logits, fewer than the environment's {n_actions} tokens")
+    if engine is not None and sampling.cuts and not engine.reports_kept_sets:
+        raise AgentError(
+            f"{type(engine).__name__} does not report which tokens top_k, top_p and min_p kept, so the trainer "
+            "cannot know the sampler's distribution; sample from all tokens, or with another engine"
+        )

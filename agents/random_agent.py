@@ -1,0 +1,70 @@
+"""An agent that draws each token evenly from the allowed ones: the floor of every table of learners."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agents.base import Agent, AgentError, EnvSource
+from agents.environment import vocabulary_size
+from agents.play import make_vec
+
+
+class RandomAgent(Agent):
+    """Evenly random allowed tokens.
+
+    Args:
+        n_actions: V, size of the action space.
+        seed: of its draws.
+    """
+
+    name = "random"
+
+    def __init__(self, n_actions: int, seed: int = 0) -> None:
+        self.n_actions = n_actions
+        self.rng = np.random.default_rng(seed)
+
+    @classmethod
+    def make(cls, env: EnvSource, *, env_options: Mapping[str, Any] | None = None, seed: int = 0) -> RandomAgent:
+        """Build it for a token-level environment."""
+        made = make_vec(env, 1, dict(env_options or {}))
+        try:
+            return cls(vocabulary_size(made), seed)
+        finally:
+            made.close()
+
+    def learn(self, total_timesteps: int) -> RandomAgent:
+        """Nothing to learn."""
+        return self
+
+    def predict(self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False,
+                action_masks: np.ndarray | None = None) -> tuple[Any, Any]:  # fmt: skip
+        """Evenly drawn; deterministic takes the first allowed token."""
+        single = np.ndim(observation["tokens"]) == 1
+        n = 1 if single else len(observation["tokens"])
+        masks = np.ones(self.n_actions, dtype=bool) if action_masks is None else np.asarray(action_masks)
+        ranks = 1.0 if deterministic else 1.0 + self.rng.random((n, self.n_actions))
+        actions = (np.broadcast_to(masks, (n, self.n_actions)) * ranks).argmax(1)
+        return (actions[0] if single else actions), state
+
+    def save(self, folder: str | Path) -> None:
+        """Write the state of its generator."""
+        Path(folder).mkdir(parents=True)
+        state = {"n_actions": self.n_actions, "rng": self.rng.bit_generator.state}
+        (Path(folder) / "random.json").write_text(json.dumps(state))
+
+    @classmethod
+    def load(cls, folder: str | Path, env: EnvSource, **options: Any) -> RandomAgent:
+        """Read it back."""
+        path = Path(folder) / "random.json"
+        if not path.exists():
+            raise AgentError(f"{folder} is no checkpoint of a random agent: {path.name} is missing")
+        state, agent = json.loads(path.read_text()), cls.make(env, **options)
+        if state["n_actions"] != agent.n_actions:
+            raise AgentError(f"{folder} has {state['n_actions']} actions, the environment {agent.n_actions}")
+        agent.rng.bit_generator.state = state["rng"]
+        return agent
