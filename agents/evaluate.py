@@ -62,6 +62,10 @@ class Evaluation:
         content = {name: math.nan if value is None else value for name, value in content.items()}
         content["pass_at"] = {int(k): rate for k, rate in content["pass_at"].items()}
         content["intervals"] = {name: (low, high) for name, (low, high) in content["intervals"].items()}
+        content["judges"] = {
+            judge: {decoding: math.nan if rate is None else rate for decoding, rate in rates.items()}
+            for judge, rates in content["judges"].items()
+        }
         return cls(**content)
 
     def metrics(self, prefix: str) -> dict[str, float]:

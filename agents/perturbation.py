@@ -76,7 +76,9 @@ def score_components(rollout: Any) -> dict[str, Tensor]:
     Empty where the scores are not a weighted sum of the parts' scores (a gate, a grade): then the score is one part.
     """
     verdicts = [info.get("verdict", {}).get("components", {}) for info in rollout.infos]
-    names = sorted({name for components in verdicts for name in components if name.endswith(".score")})
+    # `tests.score` is a part of the score; `tests.fast.score` is a part of that part, and in it already.
+    given = {name for components in verdicts for name in components}
+    names = sorted(name for name in given if name.endswith(".score") and name.count(".") == 1)
     judged = rollout.judged.numpy()
     if len(names) < 2 or judged.sum() <= len(names):
         return {}

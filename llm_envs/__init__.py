@@ -19,7 +19,15 @@ from llm_envs.build_task import build_task
 from llm_envs.check import check_task
 from llm_envs.constraints import Constraint
 from llm_envs.entry_points import register_installed_tasks
-from llm_envs.error import EpisodeError, LLMEnvsError, OptionError, ProblemFileError, RecordingError, TokenError
+from llm_envs.error import (
+    ClosedError,
+    EpisodeError,
+    LLMEnvsError,
+    OptionError,
+    ProblemFileError,
+    RecordingError,
+    TokenError,
+)
 from llm_envs.problems import load_jsonl
 from llm_envs.recorder import Recorder, replay_file
 from llm_envs.registration import register_task
@@ -71,6 +79,7 @@ __all__ = [
     "ByteTokenizer",
     "as_tokenizer",
     # errors
+    "ClosedError",
     "EpisodeError",
     "LLMEnvsError",
     "OptionError",

@@ -2,14 +2,18 @@
 
 python -m llm_envs check llm_envs/CodeRepair-v0 --limit 500 difficulty 2
 python -m llm_envs check my_tasks:llm_envs/MyTask-v0        # imports my_tasks first, which registers it
+python -m llm_envs replay episodes.jsonl --import my_tasks
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
+import math
 import os
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,13 +25,26 @@ from verifiers import VerifierError
 
 COLUMNS = ("id", "splits", "verifier", "tokens", "turns")
 
+_NO_OPTIONS = {
+    "task": "the task is the id, as in `check llm_envs/Transform-v0`",
+    "limit": "write --limit N",
+    "seconds": "write --seconds N",
+    "rebuild": "it is an argument of llm_envs.check_task only",
+}
+"""Arguments of `check_task` that are no options of an environment."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit status: 1 when something is wrong with a task, 2 for bad arguments."""
+    """Run one command; returns the exit status.
+
+    0 when all is well, 1 when something is wrong with a task or a recording plays differently, 2 for bad arguments and
+    for files that are no recordings.
+    """
     program = parser()
     args, words = program.parse_known_args(arguments)
-    if words and (args.command != "check" or words[0].startswith("-")):
-        program.error(f"unknown argument {words[0]!r}")
+    for word in words[::2] if args.command == "check" else words:
+        if args.command != "check" or word.startswith("-"):
+            program.error(f"unknown argument {word!r}")
     try:
         if args.command == "list":
             return print_table([row(id) for id in registered_ids()])
@@ -35,7 +52,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             report = llm_envs.check_task(args.id, args.limit, seconds=args.seconds, **pairs(words))
             print(report)
             return 0 if report.ok else 1
-        return llm_envs.replay_file(args.file)
+        for module in args.modules:
+            import_module(module)
+        return llm_envs.replay_file(args.file, args.trust)
     except (LLMEnvsError, VerifierError, ImportError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -54,9 +73,15 @@ def parser() -> argparse.ArgumentParser:
     )
     check.add_argument("id", help="such as llm_envs/Transform-v0, my_module:llm_envs/MyTask-v0, or my_module:make_task")
     check.add_argument("--limit", type=limit, default=100, help="examples per split, or `all`; 100 unless given")
-    check.add_argument("--seconds", type=float, default=60.0, help="longest time of one episode; 60 unless given")
+    check.add_argument("--seconds", type=seconds, default=60.0, help="longest time of one episode; 60 unless given")
     replay = commands.add_parser("replay", help="play a recording again and report what differs")
     replay.add_argument("file", help="what a Recorder wrote")
+    replay.add_argument(
+        "--import", dest="modules", metavar="MODULE", action="append", default=[], help="a module that registers the id"
+    )
+    replay.add_argument(
+        "--trust", action="store_true", help="run what options in the file name, such as a verifier 'module:Class'"
+    )
     return program
 
 
@@ -69,15 +94,37 @@ def limit(text: str) -> int | None:
     return int(text)
 
 
+def seconds(text: str) -> float:
+    """A positive, finite time."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value <= threading.TIMEOUT_MAX:
+        raise argparse.ArgumentTypeError(f"expected a positive number of seconds, got {text!r}")
+    return value
+
+
+def import_module(name: str) -> None:
+    """Import a module, which registers its tasks; raises `OptionError` for what is no name."""
+    if not all(part.isidentifier() for part in name.split(".")):
+        raise OptionError(f"--import takes the name of a module, such as my_tasks, got {name!r}")
+    importlib.import_module(name)
+
+
 def pairs(words: Sequence[str]) -> dict[str, Any]:
     """Options from name value pairs; a value that is JSON is read as such, any other is text."""
     if len(words) % 2:
-        raise OptionError(f"options must be pairs of a name and a value, got {' '.join(words)!r}")
-    options = {}
+        raise OptionError(f"options must be pairs of a name and a value, after one id; got {' '.join(words)!r:.200}")
+    options: dict[str, Any] = {}
     for name, value in zip(words[::2], words[1::2], strict=True):
+        if name in _NO_OPTIONS:
+            raise OptionError(f"{name!r} is no option of an environment: {_NO_OPTIONS[name]}")
+        if name in options:
+            raise OptionError(f"the option {name!r} is given twice: {options[name]!r:.80} and {value!r:.80}")
         try:
             options[name] = json.loads(value)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             options[name] = value
     return options
 

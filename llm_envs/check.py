@@ -9,62 +9,28 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-from llm_envs.error import LLMEnvsError
+from llm_envs import validate
+from llm_envs.error import LLMEnvsError, OptionError, unknown
 from llm_envs.rebuild import difference
-from llm_envs.registration import find_task, make_token_env, task_options
-from llm_envs.splits import content_of
-from llm_envs.task import Task, content_hash, load_task
+from llm_envs.registration import find_task, make_token_env, registered_ids, task_options
+from llm_envs.report import Report, SplitCount
+from llm_envs.splits import COMPARED, content_of
+from llm_envs.task import Task, load_task
 from llm_envs.text_env import Message, TextEnv
 from llm_envs.token_env import TokenEnv
 from verifiers import Example, VerifierError
 
 
-@dataclass
-class SplitCount:
-    """How many examples a split has and how many were looked at."""
-
-    split: str
-    size: int
-    checked: int = 0
-
-
-@dataclass
-class Report:
-    """What `check_task` found; `str` of it is for people.
-
-    Attributes:
-        problems: what is wrong, one sentence each; a sentence covers all examples of a split that share the fault.
-        notes: what was not checked, and what may be meant so.
-        fingerprint: of the verifier, in full (printed is its hash); "" when it has none.
-    """
-
-    task: str
-    verifier: str = ""
-    fingerprint: str = ""
-    max_new_tokens: int = 0
-    splits: list[SplitCount] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    seconds: float = 0.0
-
-    @property
-    def ok(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.problems
-
-    def __str__(self) -> str:
-        lines = [f"{self.task}: verifier {self.verifier or 'unknown'}, at most {self.max_new_tokens} tokens an answer"]
-        lines += [f"  {count.split}: {count.checked} of {count.size} examples checked" for count in self.splits]
-        if self.fingerprint:
-            lines.append(f"  fingerprint of the verifier: {content_hash(self.fingerprint)}")
-        lines += [f"  note: {note}" for note in self.notes]
-        lines += [f"  wrong: {problem}" for problem in self.problems]
-        things = "thing is" if len(self.problems) == 1 else "things are"
-        verdict = "nothing is wrong" if self.ok else f"{len(self.problems)} {things} wrong"
-        return "\n".join([*lines, f"  {verdict}; {self.seconds:.1f} s"])
+def _id(name: str) -> str:
+    """The id behind the name of a registered task; ids and references as they are."""
+    if "/" in name or name.partition(":")[2]:
+        return name
+    known = [id.removeprefix("llm_envs/").removesuffix("-v0") for id in registered_ids()]
+    if name not in known:
+        raise OptionError(f'{unknown("task", name, known)}; or give "module:function"')
+    return f"llm_envs/{name}-v0"
 
 
 class _TooSlow(Exception):  # noqa: N818
@@ -80,23 +46,30 @@ def check_task(
       pass. Messages are played at the text level, tools included.
     * The prompt and the budget fit `max_length` at the token level.
     * The verifier accepts the hidden data (`validate`) and answers in time.
-    * Ids are unique, and no content is in two splits (see `llm_envs.splits`).
+    * Ids are unique, and no content is in two splits (see `llm_envs.splits`); for this the first thousand examples of
+      each split are read even where fewer are played.
     * Examples built again, in another process where the task can be imported there, are the same.
 
     Args:
-        task: a registered id, a name or `"module:function"` as for `load_task`, or a `Task`.
+        task: a registered id, the name in one, `"module:function"` as for `load_task`, or a `Task`.
         limit: examples per split, the first ones; None for all.
         seconds: longest time of one episode, wall-clock. A slower one ends the check.
         rebuild: whether to build the examples a second time.
         options: as for `gymnasium.make(id)`, such as `tokenizer`, `message_format`, `verifier_options`, `split` (to
             check one only), or those of the task.
+
+    Raises:
+        OptionError: there is no such task, split or option, or a limit that is none.
     """
     began = time.perf_counter()
-    reference: str | Task = task
-    all_options: dict[str, Any] = dict(options)
-    if isinstance(task, str):
-        reference, all_options = find_task(task, options)
+    if limit is not None:
+        validate.positive("limit", limit)
+    if not isinstance(seconds, (int, float)) or not 0 < seconds <= threading.TIMEOUT_MAX:
+        raise OptionError(f"seconds must be a positive number, got {seconds!r:.80}")
+    reference, all_options = find_task(_id(task), options) if isinstance(task, str) else (task, dict(options))
     built = load_task(reference, task_options(reference, all_options))
+    if "split" in options and options["split"] not in built.splits:
+        raise OptionError(unknown(f"split of task {built.name!r}", options["split"], built.splits))
     report = Report(task if isinstance(task, str) else task.name)
     check = _Check(built, report, limit, seconds)
     splits = [options["split"]] if "split" in options else list(built.splits)
@@ -139,19 +112,28 @@ class _Check:
         self.report.splits.append(count)
         self.describe(env)
         self.found = {}
+        played = len(examples) if self.limit is None else min(self.limit, len(examples))
+        compared = min(max(played, COMPARED), len(examples))
+        if compared < len(examples):
+            self.report.notes.append(
+                f"{split}: the content of the first {compared} of {len(examples)} examples was compared"
+            )
         try:
-            for index in range(len(examples) if self.limit is None else min(self.limit, len(examples))):
+            for index in range(compared):
                 try:
                     example = examples[index]
+                    if not isinstance(example, Example):
+                        raise TypeError(f"expected an Example, got {example!r:.80}")
                 except Exception as error:  # of a person's own code
                     self.complain("an example cannot be built", f"number {index}", _sentence(error))
                     break
                 self.identity(example, split)
-                self.example(env, index, example)
-                count.checked += 1
+                if index < played:
+                    self.example(env, index, example)
+                    count.checked += 1
         finally:
             for what, details in self.found.items():
-                more = f" (and {len(details) - 1} more of {count.checked} checked)" if len(details) > 1 else ""
+                more = f" (and {len(details) - 1} more)" if len(details) > 1 else ""
                 self.report.problems.append(f"{split}: {what}: {details[0]}{more}")
 
     def complain(self, what: str, who: str, detail: str) -> None:

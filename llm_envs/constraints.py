@@ -89,8 +89,11 @@ class Grammar:
         vocabulary = llguidance.LLTokenizer(
             _bytes_of_tokens(tokenizer), n_vocab=tokenizer.vocab_size, eos_token=list(stop_token_ids)
         )
-        grammar = getattr(llguidance.LLMatcher, _GRAMMARS[self.kind])(self.source)
-        problem = llguidance.LLMatcher.validate_grammar(grammar, vocabulary)
+        try:
+            grammar = getattr(llguidance.LLMatcher, _GRAMMARS[self.kind])(self.source)
+            problem = llguidance.LLMatcher.validate_grammar(grammar, vocabulary)
+        except (TypeError, ValueError) as error:  # no UTF-8, for example
+            problem = str(error)
         if problem:
             raise OptionError(f"the constraint {self.kind}:{self.source!r:.200} cannot be compiled: {problem}")
         return vocabulary, grammar

@@ -13,15 +13,19 @@ class LLMEnvsError(gym.error.Error):
 
 
 class OptionError(LLMEnvsError, ValueError):
-    """An option of an environment, of `reset` or of a task has an unknown name or an impossible value."""
+    """An option or argument of an environment, a message or a task has an unknown name or an impossible value."""
 
 
 class EpisodeError(LLMEnvsError, gym.error.ResetNeeded):
     """`step` was called before `reset` or after the end of the episode."""
 
 
+class ClosedError(LLMEnvsError, gym.error.ClosedEnvironmentError):
+    """`reset` or `step` was called after `close`."""
+
+
 class TokenError(LLMEnvsError, ValueError):
-    """A token id is out of range, is masked under `strict=True`, or lies beyond the end of the episode."""
+    """A token id is none, is out of range, is masked under `strict=True`, or lies beyond the end of the episode."""
 
 
 class ProblemFileError(LLMEnvsError, ValueError):

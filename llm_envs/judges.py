@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import verifiers
+from llm_envs import validate
 from llm_envs.error import OptionError
 from llm_envs.task import Task
 from verifiers import Verifier
@@ -30,10 +31,16 @@ def build_verifier(task: Task, spec: str | Verifier | None, options: Mapping[str
         if options:
             raise OptionError(f"verifier_options={options} need a verifier given by name, not the object {spec!r}")
         return spec
+    return _named("verifier", spec, options)
+
+
+def _named(what: str, spec: Any, options: Mapping[str, Any]) -> Verifier:
+    """A verifier by name, or of a function; raises `OptionError` for what the registry or the class refuses."""
     try:
         return verifiers.get_verifier(spec, **options)
-    except TypeError as error:
-        raise OptionError(f"cannot build verifier {spec!r} with verifier_options={options}: {error}") from error
+    except (TypeError, ValueError) as error:
+        given = f" with verifier_options={options}" if options else ""
+        raise OptionError(f"cannot build {what} {spec!r:.80}{given}: {error}") from error
 
 
 def build_extra_verifiers(extra: ExtraVerifiers) -> dict[str, Verifier]:
@@ -45,7 +52,11 @@ def build_extra_verifiers(extra: ExtraVerifiers) -> dict[str, Verifier]:
         if len(set(names)) < len(names):
             raise OptionError(f"extra_verifiers {names} share a name; give a dict of named verifiers instead")
         extra = dict(zip(names, extra, strict=True))
-    return {name: spec if isinstance(spec, Verifier) else verifiers.get_verifier(spec) for name, spec in extra.items()}
+    named = validate.mapping("extra_verifiers", extra)
+    return {
+        name: spec if isinstance(spec, Verifier) else _named(f"the extra verifier {name!r} from", spec, {})
+        for name, spec in named.items()
+    }
 
 
 class Loan:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from llm_envs import validate
 from llm_envs.constraints import Constraint, NextTokens
 from llm_envs.error import OptionError
 from llm_envs.tokenizer import Tokenizer
@@ -70,7 +71,8 @@ class TurnMasks:
         last = self._last.get(row)
         if last is None or not np.array_equal(last[0], written):
             if row not in self._started:
-                self._started[row] = self._constraint.start(self._tokenizer, self._stop_token_ids)
+                started = self._constraint.start(self._tokenizer, self._stop_token_ids)
+                self._started[row] = validate.function("what start of a constraint returns", started)
             last = written.copy(), self._satisfiable(mask & self._checked(self._started[row](written)))
             self._last[row] = last  # an agent asks for a mask, then the environment checks against it
         return last[1]

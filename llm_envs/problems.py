@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from llm_envs.error import ProblemFileError
 from llm_envs.records import Located, RecordReader
@@ -37,8 +38,8 @@ def load_jsonl(path: str | Path) -> list[Example]:
 def read_lines(path: str | Path) -> Iterator[Located]:
     """What is on the lines of a file; raises `ProblemFileError` naming the file and the line."""
     try:
-        lines = Path(path).read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
+        lines = Path(path).read_text(encoding="utf-8-sig").split("\n")
+    except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a null character in the path
         raise ProblemFileError(f"cannot read {str(path)!r}: {error}") from error
     if not any(line.strip() for line in lines):
         raise ProblemFileError(f"{str(path)!r} holds no examples")
@@ -46,7 +47,14 @@ def read_lines(path: str | Path) -> Iterator[Located]:
         if not line.strip():
             continue
         place = f"{path}, line {number}"
-        try:
-            yield Located(place, str(number), json.loads(line))
-        except json.JSONDecodeError as error:
-            raise ProblemFileError(f"{place}: not valid JSON ({error})") from error
+        yield Located(place, str(number), read_json(place, line))
+
+
+def read_json(place: str, text: str) -> Any:
+    """The value that a text holds; raises `ProblemFileError` naming the place."""
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ProblemFileError(f"{place}: not valid JSON (nested too deeply)") from None
+    except ValueError as error:  # also an integer of thousands of digits
+        raise ProblemFileError(f"{place}: not valid JSON ({error})") from error

@@ -18,6 +18,7 @@ from verifiers import Example
 from verifiers.fingerprint import canonical
 
 _TIMEOUT_S = 600.0
+_MARK = "llm_envs.rebuild: "  # before the answer, since the task's own code may print, too
 _CODE = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from llm_envs.rebuild import main; main()"
 
 
@@ -41,13 +42,19 @@ def difference(reference: str | Task, options: Mapping[str, Any], counts: Mappin
     here = digests(load_task(reference, options), counts)
     environment = {**os.environ, "PYTHONHASHSEED": "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"}
     command = [sys.executable, "-c", _CODE, json.dumps(sys.path)]
-    done = subprocess.run(
-        command, input=request, capture_output=True, text=True, env=environment, timeout=_TIMEOUT_S
-    )  # fmt: skip
+    try:
+        done = subprocess.run(
+            command, input=request, capture_output=True, text=True, env=environment, timeout=_TIMEOUT_S
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return f"examples cannot be built in another process within {_TIMEOUT_S:g} s", ""
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         return f"examples cannot be built in another process: {last}", ""
-    there = json.loads(done.stdout.splitlines()[-1])
+    answers = [line.removeprefix(_MARK) for line in done.stdout.splitlines() if line.startswith(_MARK)]
+    if not answers:
+        return "examples cannot be built in another process: it ended before it said what it built", ""
+    there = json.loads(answers[-1])
     for split in counts:
         for index, (mine, other) in enumerate(zip(here[split], there[split], strict=True)):
             if mine != other:
@@ -72,6 +79,6 @@ def digest(example: Example) -> str:
 
 
 def main() -> None:
-    """In the other process: the request comes on standard input, the hashes go to the last line of the output."""
+    """In the other process: the request comes on standard input, the hashes go to a marked line of the output."""
     request = json.load(sys.stdin)
-    print(json.dumps(digests(load_task(request["reference"], request["options"]), request["counts"])))
+    print("\n" + _MARK + json.dumps(digests(load_task(request["reference"], request["options"]), request["counts"])))

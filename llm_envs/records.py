@@ -9,17 +9,18 @@ becomes an example with the prompt "2 + 3 = ", the hidden data {"answer": "5"} a
   otherwise: a function of the record, or a dict such as {"answer": "target"}, hidden field <- field of the record.
 * Gold is the field `gold`; or what `gold=`, a template or a function, makes; or else the hidden answer, if it is text
   or a number.
-* `id` and `metadata` are taken over. Templates may name fields of the metadata, too.
+* `id` and `metadata` are taken over. Templates may name fields of the metadata, too. A template names whole fields: it
+  is text that a file may hold, so `{field.attribute}` and `{field[0]}` are refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from string import Formatter
 from typing import Any, NamedTuple, overload
 
 from llm_envs.error import OptionError, ProblemFileError, unknown
-from verifiers import Example, Verifier, VerifierError
+from verifiers import ExactMatch, Example, Verifier, VerifierError
 
 Record = Mapping[str, Any]
 Template = str | Callable[[Record], Any]
@@ -83,7 +84,7 @@ class Records(Sequence[Example]):
             try:
                 verifier.validate(example)
             except VerifierError as error:
-                raise ProblemFileError(f"{place}: {error}") from error
+                raise ProblemFileError(f"{place}: {error}{_hint(verifier, example.hidden)}") from error
         self._accepted_by.append(verifier)
 
 
@@ -156,6 +157,8 @@ class RecordReader:
         for field in self._shown[name]:
             if field not in values:
                 raise ProblemFileError(f"{place}: {unknown(f'field of the template {name}', field, values)}")
+            if values[field] is None:
+                raise ProblemFileError(f"{place}, field {field!r}: the template {name} shows it, and it is null")
         return _call(name, template.format_map, values, place)
 
     def _hidden_data(self, record: Record, place: str) -> Any:
@@ -184,13 +187,33 @@ def _names(argument: str, template: Any) -> set[str]:
     if not isinstance(template, str):
         raise OptionError(f"{argument} must be a template such as '{{question}}' or a function, got {template!r:.80}")
     try:
-        parsed = [name for _, name, _, _ in Formatter().parse(template) if name is not None]
+        names = set(_fields(template))
     except ValueError as error:
         raise OptionError(f"{argument} is no template: {error}; write {{{{ and }}}} for braces") from error
-    names = {name.partition(".")[0].partition("[")[0] for name in parsed}
+    for name in sorted(names):
+        if "." in name or "[" in name:
+            raise OptionError(f"{argument} must name whole fields such as {{question}}, got {{{name:.60}}}")
     if any(not name or name.isdigit() for name in names):
         raise OptionError(f"{argument} must give the names of fields in braces, got {template!r:.80}")
     return names
+
+
+def _fields(template: str) -> Iterator[str]:
+    """The names in braces, those inside format specifications such as `{n:>{width}}` included."""
+    for _, name, specification, _ in Formatter().parse(template):
+        if name is not None:
+            yield name
+            yield from _fields(specification or "")
+
+
+def _hint(verifier: Verifier, hidden: Any) -> str:
+    """Which verifier was meant, where tests of programs were left to the one that is there by default."""
+    if type(verifier) is not ExactMatch or not isinstance(hidden, Mapping):
+        return ""
+    for field, name in (("files", "pytest_files"), ("entry", "function_tests"), ("tests", "program_tests")):
+        if field in hidden:
+            return f"; for tests such as these, name the verifier of the task: verifier={name!r}"
+    return ""
 
 
 def _call(name: str, function: Callable[[Any], Any], record: Any, place: str) -> Any:

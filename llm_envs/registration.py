@@ -7,10 +7,11 @@ import inspect
 import re
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, TypeVar
 
 import gymnasium as gym
 
+from llm_envs import validate
 from llm_envs.build_task import TASK_OPTIONS, build_task
 from llm_envs.error import OptionError, unknown
 from llm_envs.records import Records, Template
@@ -22,6 +23,7 @@ from llm_envs.tool_env import ToolEnv
 from llm_envs.vector_env import TokenVectorEnv
 
 Options = dict[str, Any]
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _parameters(function: Callable[..., Any], *without: str) -> tuple[str, ...]:
@@ -102,6 +104,10 @@ def _task_of_problems(name: str, problems: Any, parts: Options, options: Options
 
 
 def _register(name: str, task: Task | TaskFactory | str, defaults: Options) -> None:
+    if not isinstance(task, (Task, str)) and not callable(task):
+        raise OptionError(
+            f'register_task({name!r}) takes a Task, a function that makes one, or "module:function", got {task!r:.80}'
+        )
     reference = task if isinstance(task, str) else name
     if not isinstance(task, str):
         remember_task(name, task)
@@ -123,12 +129,24 @@ def _register(name: str, task: Task | TaskFactory | str, defaults: Options) -> N
     )
 
 
+def _shows_metadata_of(env_class: type[gym.Env[Any, Any]]) -> Callable[[F], F]:
+    """Gymnasium reads the render modes off the entry point, and applies its wrapper for `rgb_array_list` only then."""
+
+    def decorate(entry_point: F) -> F:
+        entry_point.metadata = env_class.metadata  # type: ignore[attr-defined]
+        return entry_point
+
+    return decorate
+
+
+@_shows_metadata_of(TextEnv)
 def make_text_env(task: str | Task, **kwargs: Any) -> TextEnv:
     """Entry point of the text level: options of `TextEnv` and of the task's factory."""
     (text,), rest = _split(task, kwargs, _TEXT_OPTIONS)
     return text_env(load_task(task, rest), text)
 
 
+@_shows_metadata_of(TokenEnv)
 def make_token_env(task: str | Task, **kwargs: Any) -> TokenEnv:
     """Entry point of the token level: options of `TokenEnv`, `TextEnv` and the task's factory."""
     (token, text), rest = _split(task, kwargs, _TOKEN_OPTIONS, _TEXT_OPTIONS)
@@ -142,8 +160,7 @@ def make_token_env(task: str | Task, **kwargs: Any) -> TokenEnv:
 
 def make_token_vector_env(task: str | Task, num_envs: int = 1, **kwargs: Any) -> TokenVectorEnv:
     """Entry point of `gymnasium.make_vec`: options of `TokenVectorEnv`, `TextEnv` and the task's factory."""
-    if num_envs < 1:
-        raise OptionError(f"num_envs must be a positive integer, got {num_envs!r}")
+    num_envs = validate.positive("num_envs", num_envs)
     (vector, text), rest = _split(task, kwargs, _VECTOR_OPTIONS, _TEXT_OPTIONS)
     loaded = load_task(task, rest)
     with ExitStack() as on_error:

@@ -6,6 +6,9 @@
 * `"rgb_array"`: `render()` returns uint8 (480, 640, 3), the last 40 lines of 100 characters, for video wrappers; drawn
   by Pillow, with ? for what is not Latin-1.
 
+`gymnasium.make` takes `"ansi_list"` and `"rgb_array_list"`, too: by its own wrapper, `render()` then returns what was
+rendered at `reset` and at every step since it was last called.
+
 A policy may write anything: control characters, which could move the cursor or change the terminal, become symbols.
 """
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import importlib
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
+from llm_envs import validate
 from llm_envs.error import OptionError, unknown
 from verifiers import Answer, Example, Verifier
 
@@ -68,6 +70,22 @@ class Task:
     judge_unfinished: bool = True
     source: tuple[str, dict[str, Any]] | None = field(default=None, compare=False, repr=False)
 
+    def __post_init__(self) -> None:
+        of = f"of task {validate.text('the name of a task', self.name)!r}"
+        for name in ("problems", "extract", "solution", "wrong", "demonstrate"):
+            validate.function(f"{name} {of}", getattr(self, name))
+        if self.tools is not None:
+            validate.function(f"tools {of}", self.tools)
+        for name in ("max_new_tokens", "max_turns"):
+            validate.positive(f"{name} {of}", getattr(self, name))
+        validate.flag(f"judge_unfinished {of}", self.judge_unfinished)
+        validate.mapping(f"verifier_options {of}", self.verifier_options)
+        if isinstance(self.splits, str) or not self.splits or not all(isinstance(split, str) for split in self.splits):
+            raise OptionError(f"splits {of} must be the names of its splits, got {self.splits!r:.80}")
+        judges = isinstance(self.verifier, (str, Verifier)) or callable(self.verifier)
+        if isinstance(self.verifier, type) or not judges:
+            raise OptionError(f"verifier {of} must be a verifier or the name of one, got {self.verifier!r:.80}")
+
     def __reduce_ex__(self, protocol: Any) -> Any:
         if self.source is not None:
             return load_task, self.source
@@ -76,6 +94,7 @@ class Task:
 
 TaskFactory = Callable[..., Task]
 
+_REFERENCE = re.compile(r"\w+(\.\w+)*:\w+")
 _registered: dict[str, Task | TaskFactory] = {}
 _loaded: dict[tuple[str, str], Task] = {}
 
@@ -94,7 +113,7 @@ def load_task(reference: str | Task, options: Mapping[str, Any] | None = None) -
         reference: `"module:function"`, a name given to `register_task`, or a task object.
         options: keyword arguments for the factory.
     """
-    options = dict(options or {})
+    options = validate.mapping("the options of a task", options, optional=True)
     factory = find_factory(reference)
     known = [] if isinstance(factory, Task) else factory_options(factory)
     if known is not None:
@@ -105,25 +124,39 @@ def load_task(reference: str | Task, options: Mapping[str, Any] | None = None) -
         return reference
     key = (reference, repr(sorted(options.items())))
     if key not in _loaded:
-        task = factory if isinstance(factory, Task) else factory(**options)
+        task = factory if isinstance(factory, Task) else _make(reference, factory, options)
         # `source` keeps the options alive, without which an object's address in the key could be reused.
         _loaded[key] = replace(task, source=(reference, options))
     return _loaded[key]
+
+
+def _make(reference: str, factory: TaskFactory, options: Mapping[str, Any]) -> Task:
+    try:
+        inspect.signature(factory).bind(**options)
+    except TypeError as error:
+        raise OptionError(f"the function of the task {reference!r} cannot be called: {error}") from error
+    task = factory(**options)
+    if not isinstance(task, Task):
+        raise OptionError(f"the function of the task {reference!r} must return a Task, got {task!r:.80}")
+    return task
 
 
 def find_factory(reference: str | Task) -> Task | TaskFactory:
     """The task object or the factory that a reference stands for; imports its module if need be."""
     if isinstance(reference, Task):
         return reference
-    if reference in _registered:
+    if validate.text("a task that is no Task object", reference) in _registered:
         return _registered[reference]
     module, _, function = reference.partition(":")
-    if not function:
+    if not _REFERENCE.fullmatch(reference):
         raise OptionError(unknown("task", reference, sorted(_registered)) + '; or give "module:function"')
     try:
-        return getattr(importlib.import_module(module), function)
+        found = getattr(importlib.import_module(module), function)
     except (ModuleNotFoundError, AttributeError) as error:
         raise OptionError(f"cannot load the task {reference!r}: {error}") from error
+    if not isinstance(found, Task) and not callable(found):
+        raise OptionError(f"the task {reference!r} must be a Task or a function that makes one, got {found!r:.80}")
+    return found
 
 
 def factory_options(factory: TaskFactory) -> list[str] | None:

@@ -10,10 +10,11 @@ import gymnasium as gym
 import numpy as np
 
 from llm_envs.constraints import Constraint
-from llm_envs.error import EpisodeError
+from llm_envs.error import ClosedError, EpisodeError, TokenError
+from llm_envs.format_view import FormatView
 from llm_envs.render import RENDER_MODES, Block, Renderer
 from llm_envs.share import SharedSpecMixin
-from llm_envs.token_format import FormatView, MessageFormat, Observation, TokenFormat, blocks, play_message
+from llm_envs.token_format import MessageFormat, Observation, TokenFormat, blocks, play_message
 
 
 class TokenEnv(FormatView, SharedSpecMixin, gym.Env[Observation, np.int64]):
@@ -98,6 +99,7 @@ class TokenEnv(FormatView, SharedSpecMixin, gym.Env[Observation, np.int64]):
         self._budget = 0
         self._turn_start = 0
         self._ended = True
+        self._closed = False
 
     def action_masks(self) -> np.ndarray:
         """Which tokens the policy may choose now, bool (V,)."""
@@ -107,6 +109,7 @@ class TokenEnv(FormatView, SharedSpecMixin, gym.Env[Observation, np.int64]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
         """Begin an episode of the text level; its prompt is the first prefix."""
+        self._check_open("reset")
         super().reset(seed=seed)
         text, info = self.env.reset(seed=seed, options=options)
         prompt = self.format.prompt_ids(self.env, text)
@@ -120,9 +123,10 @@ class TokenEnv(FormatView, SharedSpecMixin, gym.Env[Observation, np.int64]):
 
     def step(self, action: np.int64) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Append one token; at the end of a turn, let the text level answer."""
+        self._check_open("step")
         if self._ended:
             raise EpisodeError("TokenEnv.step called before reset or after the episode ended; call reset first")
-        token = operator.index(action)
+        token = _as_token(action)
         self.format.check_range(token)
         masks = self.format.masks
         allowed = masks.vocabulary[token] if masks.fixed else masks.allowed(0, self._turn())[token]
@@ -148,8 +152,13 @@ class TokenEnv(FormatView, SharedSpecMixin, gym.Env[Observation, np.int64]):
         return self._renderer.render(self._blocks())
 
     def close(self) -> None:
-        """Close the text level."""
+        """Close the text level; may be called twice. Nothing but rendering is possible afterwards."""
+        self._closed = True
         self.env.close()
+
+    def _check_open(self, called: str) -> None:
+        if self._closed:
+            raise ClosedError(f"TokenEnv.{called} called after close; make a new environment")
 
     def _append(self, ids: np.ndarray) -> None:
         """Append tokens that the policy did not choose; its next turn starts after them."""
@@ -174,3 +183,12 @@ class TokenEnv(FormatView, SharedSpecMixin, gym.Env[Observation, np.int64]):
             "length": np.array([self._length], dtype=np.int64),
             "remaining": np.array([self._remaining()], dtype=np.int64),
         }
+
+
+def _as_token(action: Any) -> int:
+    try:
+        if isinstance(action, bool):
+            raise TypeError
+        return operator.index(action)
+    except TypeError:
+        raise TokenError(f"an action must be one token id (an integer), got {action!r:.80}") from None

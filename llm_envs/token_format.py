@@ -5,20 +5,21 @@ Shapes: V tokens in the vocabulary, L = `max_length` positions in the prefix.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete
 
+from llm_envs import validate
 from llm_envs.constraints import Constraint, as_constraint
-from llm_envs.error import OptionError, TokenError, unknown
+from llm_envs.error import OptionError, TokenError
 from llm_envs.masks import TurnMasks
 from llm_envs.render import Block
-from llm_envs.text_env import Message, StopReason, TextEnv, conversation, text_spaces
-from llm_envs.tokenizer import as_tokenizer
+from llm_envs.text_env import Message, StopReason, TextEnv
+from llm_envs.tokenizer import as_tokenizer, unused_token_ids
 
 MessageFormat = Literal["plain", "chat"]
 Observation = dict[str, np.ndarray]
@@ -66,19 +67,20 @@ class TokenFormat:
         min_new_tokens: int = 0,
         constraint: str | Constraint | None = None,
     ) -> None:
+        if not isinstance(env, gym.Env):
+            raise OptionError(f"the token level needs a Gymnasium environment, got {env!r:.80}")
         if not text_spaces(env):
             raise OptionError(
                 "the token level needs an environment with Text observations and Text actions, "
                 f"got {env.observation_space} and {env.action_space}"
             )
-        if message_format not in ("plain", "chat"):
-            raise OptionError(unknown("message_format", message_format, ("plain", "chat")))
+        self.message_format = validate.choice("message_format", message_format, get_args(MessageFormat))
         self.tokenizer = as_tokenizer(tokenizer)
-        self.message_format = message_format
-        self.strict = strict
-        self.max_length = positive("max_length", max_length)
+        self.strict = validate.flag("strict", strict)
+        self.max_length = validate.positive("max_length", max_length)
         self.num_examples = _num_examples(env)
-        self.max_new_tokens = positive("max_new_tokens", _budget(env) if max_new_tokens is None else max_new_tokens)
+        budget = _budget(env) if max_new_tokens is None else max_new_tokens
+        self.max_new_tokens = validate.positive("max_new_tokens", budget)
         self._set_special_tokens(stop_token_ids)
         self._set_masks(allowed_tokens, min_new_tokens, constraint)
         self.action_space = Discrete(self.vocab_size)
@@ -88,17 +90,24 @@ class TokenFormat:
             remaining=Box(0, self.max_new_tokens, (1,), np.int64),
         )
         self.observation_space: gym.Space[Observation] = space
+        if message_format == "chat" and tool_schemas(env) is not None:
+            self._check_later_turns(env)
 
     def _set_special_tokens(self, stop_token_ids: Sequence[int] | None) -> None:
-        self.vocab_size = self.tokenizer.vocab_size
-        self.eos_token_id = self.tokenizer.eos_token_id
+        self.vocab_size = validate.positive("vocab_size of the tokenizer", self.tokenizer.vocab_size)
+        self.unused_token_ids = unused_token_ids(self.tokenizer)
+        self.eos_token_id = self._special("eos_token_id")
         if stop_token_ids is None:
             if self.eos_token_id is None:
                 raise OptionError("the tokenizer has no end-of-sequence token; give stop_token_ids=[...]")
             stop_token_ids = [self.eos_token_id]
         self.stop_token_ids = self._ids("stop_token_ids", stop_token_ids)
-        pad = self.tokenizer.pad_token_id
+        pad = self._special("pad_token_id")
         self.pad_token_id = self.stop_token_ids[0] if pad is None else pad
+
+    def _special(self, name: str) -> int | None:
+        token = getattr(self.tokenizer, name)
+        return None if token is None else validate.integer(f"{name} of the tokenizer", token, 0, self.vocab_size - 1)
 
     def _set_masks(
         self, allowed_tokens: Sequence[int] | None, min_new_tokens: int, constraint: str | Constraint | None
@@ -107,37 +116,64 @@ class TokenFormat:
         if allowed_tokens is not None:
             vocabulary[list(self._ids("allowed_tokens", allowed_tokens))] = True
         vocabulary[self.pad_token_id] &= self.pad_token_id == self.eos_token_id
+        vocabulary[list(self.unused_token_ids)] = False
         vocabulary[list(self.stop_token_ids)] = True
-        if min_new_tokens != 0 and positive("min_new_tokens", min_new_tokens) >= self.max_new_tokens:
-            raise OptionError(
-                f"min_new_tokens must be less than max_new_tokens={self.max_new_tokens}, got {min_new_tokens}"
-            )
-        self.masks = TurnMasks(
-            self.tokenizer, self.stop_token_ids, vocabulary, int(min_new_tokens), as_constraint(constraint)
-        )
+        fewest = validate.integer("min_new_tokens", min_new_tokens, 0)
+        if fewest >= self.max_new_tokens:
+            raise OptionError(f"min_new_tokens must be less than max_new_tokens={self.max_new_tokens}, got {fewest}")
+        self.masks = TurnMasks(self.tokenizer, self.stop_token_ids, vocabulary, fewest, as_constraint(constraint))
 
     def _ids(self, name: str, ids: Sequence[int]) -> tuple[int, ...]:
         """The value of an option that lists tokens."""
-        listed = tuple(int(token) for token in ids)
-        if not listed or not all(0 <= token < self.vocab_size for token in listed):
-            raise OptionError(f"{name} must be ids from 0 to {self.vocab_size - 1}, at least one, got {listed}")
-        return listed
+        listed = validate.ids(name, ids, self.vocab_size)
+        if not listed:
+            raise OptionError(f"{name} must hold at least one id, got {ids!r}")
+        for token in listed:
+            if token in self.unused_token_ids:
+                raise OptionError(f"{name} holds {token}, an id for which the tokenizer has no token")
+        return tuple(listed)
+
+    def _encoded(self, ids: Any) -> np.ndarray:
+        """Ids that a tokenizer made of text, which it may do wrongly: a person can bring one of their own."""
+        array = np.asarray(ids)
+        if array.ndim != 1 or len(array) and not np.issubdtype(array.dtype, np.integer):
+            raise OptionError(f"the tokenizer must give a list of integers for a text, got {ids!r:.80}")
+        for token in array[(array < 0) | (array >= self.vocab_size)][:1]:
+            raise OptionError(f"the tokenizer gives the id {token} for a text, and its vocab_size is {self.vocab_size}")
+        return array.astype(np.int64)
+
+    def _check_later_turns(self, env: gym.Env[Any, Any]) -> None:
+        """Raise `OptionError` now for a chat template that cannot say what a tool returned, or leaves it out."""
+        short, long = (self._later_turn_ids(env, said, self.stop_token_ids[0]) for said in ("?", "? ? ?"))
+        if np.array_equal(short, long):
+            raise OptionError("the chat template leaves out messages of the role 'tool', and this task has tools")
 
     def prompt_ids(self, env: gym.Env[Any, Any], observation: str) -> np.ndarray:
         """Ids of the prompt of the episode that `env` has just begun; it must leave room for the whole budget."""
         messages = conversation(env, observation)
         if self.message_format == "chat":
-            ids = self.tokenizer.chat(messages, tools=tool_schemas(env))
+            ids = self._encoded(self.tokenizer.chat(messages, tools=tool_schemas(env)))
         else:
-            ids = self.tokenizer.encode("\n\n".join(message["content"] for message in messages))
+            ids = self._encoded(self.tokenizer.encode("\n\n".join(message["content"] for message in messages)))
         if len(ids) + self.max_new_tokens > self.max_length:
             raise OptionError(
                 f"the prompt is {len(ids)} tokens long and max_new_tokens={self.max_new_tokens} more may be written, "
                 f"which is over max_length={self.max_length}; give max_length={len(ids) + self.max_new_tokens} or more"
             )
-        if not ids:
+        if not len(ids):
             raise OptionError("the prompt is empty, so the policy has nothing to start from")
-        return np.array(ids, dtype=np.int64)
+        return ids
+
+    def token_array(self, what: str, tokens: Any) -> np.ndarray:
+        """Tokens of a policy as an array (n,); raises `TokenError` for what is none."""
+        array = validate.integer_array(what, tokens)
+        self.check_all(array)
+        return array
+
+    def check_all(self, tokens: np.ndarray) -> None:
+        """Raise if there is one that is no action."""
+        for token in tokens[(tokens < 0) | (tokens >= self.vocab_size)][:1]:
+            self.check_range(int(token))
 
     def check_range(self, token: int) -> None:
         """Raise for a token that is no action."""
@@ -186,7 +222,7 @@ class TokenFormat:
         if not (terminated or truncated):
             ids = self._later_turn_ids(env, observation, int(prefix[-1]))
             if remaining > 0 and len(prefix) + len(ids) < self.max_length:
-                inserted = np.array(ids, dtype=np.int64)
+                inserted = ids
             elif isinstance(env.unwrapped, TextEnv):  # what the policy has done so far is judged
                 _, reward, terminated, truncated, info = env.step(Message("", "length"))
             else:
@@ -196,59 +232,24 @@ class TokenFormat:
             info.setdefault("stop_reason", reason)
         return TurnEnd(float(reward), bool(terminated), bool(truncated), info, inserted)
 
-    def _later_turn_ids(self, env: gym.Env[Any, Any], observation: str, last_token: int) -> list[int]:
+    def _later_turn_ids(self, env: gym.Env[Any, Any], observation: str, last_token: int) -> np.ndarray:
         """Ids of what the environment says in the middle of an episode, up to where the policy writes again."""
         if self.message_format == "chat":
             role = "user" if tool_schemas(env) is None else "tool"
-            return self.tokenizer.chat_later({"role": role, "content": observation}, last_token)
-        return self.tokenizer.encode(observation)
+            return self._encoded(self.tokenizer.chat_later({"role": role, "content": observation}, last_token))
+        return self._encoded(self.tokenizer.encode(observation))
 
 
-class FormatView:
-    """What an agent may read of a token-level environment, besides what depends on its rows."""
+def text_spaces(env: gym.Env[Any, Any]) -> bool:
+    """Whether an environment is at the text level: strings in, strings out."""
+    return isinstance(env.observation_space, gym.spaces.Text) and isinstance(env.action_space, gym.spaces.Text)
 
-    format: TokenFormat
 
-    @property
-    def eos_token_id(self) -> int | None:
-        """The tokenizer's end-of-sequence token."""
-        return self.format.eos_token_id
-
-    @property
-    def pad_token_id(self) -> int:
-        """What fills `tokens` beyond `length`."""
-        return self.format.pad_token_id
-
-    @property
-    def stop_token_ids(self) -> tuple[int, ...]:
-        """The tokens that end a turn."""
-        return self.format.stop_token_ids
-
-    @property
-    def max_length(self) -> int:
-        """How many tokens a prefix can hold."""
-        return self.format.max_length
-
-    @property
-    def num_examples(self) -> int | None:
-        """How many examples `options={"index": i}` can choose from; None when the text level does not say."""
-        return self.format.num_examples
-
-    def next_token_mask(self, prefixes: Sequence[Any]) -> np.ndarray | None:
-        """Masks for engines that write whole turns; None when `action_masks` holds for every token of a turn.
-
-        Args:
-            prefixes: n integer arrays, what each has written in its turn so far, without a stop token; faster for those
-                that keep their place from call to call.
-
-        Returns:
-            bool (n, V).
-        """
-        return None if self.format.masks.fixed else self.format.masks.batch(prefixes)
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """Text of token ids, special tokens skipped."""
-        return self.format.tokenizer.decode(ids)
+def conversation(env: gym.Env[Any, Any], observation: str) -> Sequence[Mapping[str, str]]:
+    """The messages the policy answers to: a `TextEnv`'s own, or a foreign environment's observation as the user's."""
+    if isinstance(env.unwrapped, TextEnv):
+        return env.unwrapped.messages
+    return [{"role": "user", "content": observation}]
 
 
 def play_message(env: gym.Env[Any, Any], message: Message) -> TextStep:
@@ -284,10 +285,3 @@ def _num_examples(env: gym.Env[Any, Any]) -> int | None:
 
 def _budget(env: gym.Env[Any, Any]) -> int:
     return env.unwrapped.task.max_new_tokens if isinstance(env.unwrapped, TextEnv) else _FOREIGN_NEW_TOKENS
-
-
-def positive(name: str, value: Any) -> int:
-    """The value of an option that must be a positive integer."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise OptionError(f"{name} must be a positive integer, got {value!r}")
-    return int(value)

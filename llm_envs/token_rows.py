@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from llm_envs import validate
 from llm_envs.error import EpisodeError, TokenError
 from llm_envs.token_format import Observation, TokenFormat
 
@@ -54,7 +55,7 @@ class TokenRows:
 
         Nothing is appended if one of them is refused, as `TokenFormat` says.
         """
-        self._check_range(tokens)
+        self.format.check_all(tokens)
         closing = self._closing(rows, tokens)
         self.tokens[rows, self.length[rows]] = tokens
         self._count(rows, 1)
@@ -118,15 +119,11 @@ class TokenRows:
         if not self.begun[row]:
             raise EpisodeError(f"row {row} was never reset; call reset first")
 
-    def _check_range(self, tokens: np.ndarray) -> None:
-        for token in tokens[(tokens < 0) | (tokens >= self.format.vocab_size)][:1]:
-            self.format.check_range(int(token))
-
     def _check_allowed(self, tokens: np.ndarray, allowed: np.ndarray) -> None:
         for token in tokens[~allowed][:1]:
             self.format.refuse_if_strict(int(token))
 
-    def check_turn(self, row: int, turn: np.ndarray, ignored: bool) -> np.ndarray:
+    def check_turn(self, row: int, turn: Any, ignored: bool) -> np.ndarray:
         """Raise unless every token of the turn would be a step of one and the same turn.
 
         Args:
@@ -134,12 +131,13 @@ class TokenRows:
             turn: the tokens.
             ignored: whether the row's next action is ignored, since it resets the row; then it must be the only one.
         """
-        if turn.ndim != 1 or not len(turn) or not np.issubdtype(turn.dtype, np.integer):
-            raise TokenError(f"a turn must be a non-empty 1-D integer array, got {turn.dtype} {turn.shape} (row {row})")
+        turn = validate.integer_array(f"the turn of row {row}", turn)
+        if not len(turn):
+            raise TokenError(f"the turn of row {row} must be a non-empty 1-D integer array, got an empty one")
         if ignored:
             room = 1
         else:
-            self._check_range(turn)
+            self.format.check_all(turn)
             allowed = self.format.masks.fits(row, self.turn(row), turn)
             self._check_allowed(turn, allowed)
             closing = np.flatnonzero(~allowed | self.format.masks.stops[turn])[:1] + 1

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import tokenizers
 
+from llm_envs import validate
 from llm_envs.error import OptionError
 
 _EOS_NAMES = ("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "</s>", "<eos>", "<|eos|>", "[EOS]")
@@ -18,7 +19,10 @@ _PAD_NAMES = ("<pad>", "<|pad|>", "[PAD]", "<|padding|>")
 
 @runtime_checkable
 class Tokenizer(Protocol):
-    """What the token level needs of a tokenizer."""
+    """What the token level needs of a tokenizer.
+
+    It may have `unused_token_ids`, too: ids below `vocab_size` that stand for no token. A policy must not write them.
+    """
 
     vocab_size: int
     eos_token_id: int | None
@@ -110,7 +114,9 @@ class FastTokenizer(_Immutable):
             tokenizer.no_padding()
             tokenizer.no_truncation()
         self.tokenizer = tokenizer
-        self.vocab_size = _vocab_size(tokenizer.get_vocab(with_added_tokens=True))
+        used = set(tokenizer.get_vocab(with_added_tokens=True).values())
+        self.vocab_size = _vocab_size(used)
+        self.unused_token_ids = frozenset(range(self.vocab_size)) - used
         self.eos_token_id = self._special(eos_token, _EOS_NAMES)
         pad = self._special(pad_token, _PAD_NAMES)
         self.pad_token_id = self.eos_token_id if pad is None else pad
@@ -147,7 +153,11 @@ class HuggingFaceTokenizer(_Immutable):
 
     def __init__(self, tokenizer: Any) -> None:
         self.tokenizer = tokenizer
-        self.vocab_size = max(len(tokenizer), _vocab_size(tokenizer.get_vocab()))
+        used = set(tokenizer.get_vocab().values())
+        self.vocab_size = max(len(tokenizer), _vocab_size(used))
+        # Of two tokens that are written alike the vocabulary names one only.
+        maybe = frozenset(range(self.vocab_size)) - used
+        self.unused_token_ids = frozenset(token for token in maybe if _has_no_token(tokenizer, token))
         self.eos_token_id: int | None = tokenizer.eos_token_id
         pad = tokenizer.pad_token_id
         self.pad_token_id: int | None = self.eos_token_id if pad is None else pad
@@ -203,9 +213,24 @@ class HuggingFaceTokenizer(_Immutable):
             raise OptionError(f"the chat template cannot render a conversation of ({roles}): {error}") from error
 
 
-def _vocab_size(vocabulary: Mapping[str, int]) -> int:
+def _vocab_size(used: Collection[int]) -> int:
     """Ids may have gaps, so the number of tokens does not say how large an id can be."""
-    return 1 + max(vocabulary.values(), default=-1)
+    return 1 + max(used, default=-1)
+
+
+def _has_no_token(tokenizer: Any, token_id: int) -> bool:
+    """Whether a `transformers` tokenizer has nothing at an id, or the unknown token for want of another."""
+    try:
+        token = tokenizer.convert_ids_to_tokens(token_id)
+    except (IndexError, KeyError, ValueError):
+        return True
+    return token is None or (token == tokenizer.unk_token and token_id != tokenizer.unk_token_id)
+
+
+def unused_token_ids(tokenizer: Tokenizer) -> frozenset[int]:
+    """Ids below `vocab_size` that stand for no token; none for a tokenizer that does not say."""
+    unused = getattr(tokenizer, "unused_token_ids", ())
+    return frozenset(validate.ids("unused_token_ids of the tokenizer", unused, tokenizer.vocab_size))
 
 
 def as_tokenizer(tokenizer: Any = None) -> Tokenizer:
@@ -216,35 +241,45 @@ def as_tokenizer(tokenizer: Any = None) -> Tokenizer:
             `tokenizers.Tokenizer`; a `transformers` tokenizer; a `tokenizer.json` file or a folder holding one; or a
             Hugging Face model name. A folder with a `tokenizer_config.json`, and a name, are loaded by `transformers`.
     """
-    if tokenizer is None or tokenizer == "byte":
+    if tokenizer is None or (isinstance(tokenizer, str) and tokenizer == "byte"):
         return ByteTokenizer()
     if isinstance(tokenizer, (ByteTokenizer, FastTokenizer, HuggingFaceTokenizer)):
         return tokenizer
     if isinstance(tokenizer, tokenizers.Tokenizer):
         return FastTokenizer(tokenizer)
-    if isinstance(tokenizer, (str, Path)):
+    if isinstance(tokenizer, (str, Path)) and str(tokenizer).strip():
         return _load(tokenizer)
     if hasattr(tokenizer, "apply_chat_template") and hasattr(tokenizer, "convert_ids_to_tokens"):
         return HuggingFaceTokenizer(tokenizer)
     if isinstance(tokenizer, Tokenizer):
         return tokenizer
     raise OptionError(
-        f"tokenizer must be None, a folder or file, or a tokenizers or transformers tokenizer, got {type(tokenizer)}"
+        "tokenizer must be None, 'byte', a folder, a file, a model name, or a tokenizers or transformers tokenizer, "
+        f"got {tokenizer!r:.80}"
     )
 
 
 def _load(location: str | Path) -> Tokenizer:
     path = Path(location)
     if path.is_file():
-        return FastTokenizer(tokenizers.Tokenizer.from_file(str(path)))
+        return _from_file(path)
     if path.is_dir() and not (path / "tokenizer_config.json").exists():
         file = path / "tokenizer.json"
         if not file.exists():
             raise OptionError(f"the folder {str(path)!r} holds neither tokenizer_config.json nor tokenizer.json")
-        return FastTokenizer(tokenizers.Tokenizer.from_file(str(file)))
+        return _from_file(file)
     from transformers import AutoTokenizer  # imports torch, so only when it is needed
 
     try:
         return HuggingFaceTokenizer(AutoTokenizer.from_pretrained(str(location)))
     except (OSError, ValueError) as error:
         raise OptionError(f"cannot load the tokenizer {str(location)!r}: {error}") from error
+
+
+def _from_file(path: Path) -> Tokenizer:
+    try:
+        return FastTokenizer(tokenizers.Tokenizer.from_file(str(path)))
+    except OptionError:
+        raise
+    except Exception as error:  # the library raises nothing more specific
+        raise OptionError(f"cannot read the tokenizer {str(path)!r}: {error}") from error

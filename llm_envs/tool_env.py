@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from llm_envs.error import OptionError
 from llm_envs.text_env import TextEnv
 from llm_envs.tool_format import ToolFormat, as_tool_format
 from llm_envs.tools import ToolBox, ToolCall, ToolError, ToolSession
-from verifiers import Example
+from verifiers import Answer, Example, Verdict
 
 
 class ToolEnv(TextEnv):
@@ -49,7 +50,14 @@ class ToolEnv(TextEnv):
         """Open a session on the example."""
         assert self.task.tools is not None
         self._session, self._turn = None, 0
-        self._session = self.task.tools(example)
+        session = self.task.tools(example)
+        if not isinstance(session, ToolSession):
+            raise OptionError(
+                f"tools of task {self.task.name!r} must give a session with submitted, tools and answer, "
+                f"got {session!r:.80}"
+            )
+        self._session = session
+        self._toolbox()  # a tool without a schema is refused here, and not in the middle of an episode
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         """Call the tool that the message names; at the end, take the state to the verifier."""
@@ -66,7 +74,10 @@ class ToolEnv(TextEnv):
                 self._renderer.go_on(self.blocks)
                 return observation, 0.0, False, False, {**self._identity(example), **about}
             stop_reason = "length"
-        answer = self._refused(stop_reason) or self._session.answer()
+        answer: Answer | Verdict | None = self._refused(stop_reason)
+        if answer is None:
+            answer = self._session.answer()
+            self._check_answer("answer() of the session of tools", answer)
         step = self._finish(example, answer, stop_reason)
         return *step[:4], {**step[4], **about}
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
+from llm_envs import validate
 from llm_envs.error import OptionError, unknown
 from llm_envs.tools import ToolCall, ToolError, short
 
@@ -45,7 +46,9 @@ class JsonTags:
 
     def call(self, name: str, /, **arguments: Any) -> ToolCall:
         """The call in tags."""
-        body = json.dumps({"name": name, "arguments": arguments}, ensure_ascii=False)
+        content = {"name": validate.text("the name of a tool", name), "arguments": arguments}
+        body = _as_json(content, f"the arguments of {short(name)}", ensure_ascii=False)
+        body = body.replace("</tool_call>", "<\\/tool_call>")  # the same JSON, without what would end the call
         return ToolCall(f"<tool_call>\n{body}\n</tool_call>", name, arguments)
 
     def read(self, message: str, schemas: Sequence[Mapping[str, Any]]) -> ToolCall | None:
@@ -75,10 +78,14 @@ class Lines:
         @replace_lines 3 3
             return total
 
-    Values are separated by single spaces and given in the order of the tool's arguments. A tool whose last argument is
-    a string takes the text after the first line for it, line ends at the end removed, if the first line holds no more
-    values; an argument with a default may be left out at the end.
+    Values are separated by single spaces and given in the order of the tool's arguments; those with defaults may be
+    left out at the end. Strings are written as they are, everything else as JSON without spaces, and so is a string
+    that would be misread: with spaces in it, empty, `null`, or in quotation marks. If the next argument is a string,
+    the text after the first line is its value, one line end at the end removed (for an argument with a default that is
+    not the tool's last: unless the text is blank).
     """
+
+    _WORD = re.compile(r"(?!null$)[^\s\"]\S*")
 
     def describe(self, schemas: Sequence[Mapping[str, Any]]) -> str:
         """One line per tool."""
@@ -88,14 +95,21 @@ class Lines:
         )
 
     def call(self, name: str, /, **arguments: Any) -> ToolCall:
-        """The call on one line; strings with a line end, or at the end with a space, on the lines below."""
+        """The call, its arguments in the order of the tool's; a last string with spaces in it goes on the lines below.
+
+        Raises:
+            OptionError: a value has no JSON form that is read as the same value (a tuple, NaN), or a name has spaces.
+        """
+        if not re.fullmatch(r"\S+", validate.text("the name of a tool", name)):
+            raise OptionError(f"a name of a tool must be one word to be written after @, got {name!r:.80}")
         words, text = [f"@{name}"], ""
-        for position, value in enumerate(arguments.values()):
-            last = position == len(arguments) - 1
-            if last and isinstance(value, str) and re.search(r"\s", value) or value == "":
-                text = f"\n{value}"
+        for position, (argument, value) in enumerate(arguments.items(), start=1):
+            if isinstance(value, str) and self._WORD.fullmatch(value):
+                words.append(value)
+            elif isinstance(value, str) and value.strip() and position == len(arguments):
+                text = f"\n{value}\n" if value.endswith("\n") else f"\n{value}"
             else:
-                words.append(value if isinstance(value, str) else json.dumps(value))
+                words.append(_as_json(value, f"the value for {argument!r} of {short(name)}").replace(" ", r"\u0020"))
         return ToolCall(" ".join(words) + text, name, arguments)
 
     def read(self, message: str, schemas: Sequence[Mapping[str, Any]]) -> ToolCall | None:
@@ -105,29 +119,53 @@ class Lines:
             return None
         head, line_end, text = message[start.end() :].partition("\n")
         name, *words = head.rstrip().split(" ")
-        properties = _properties(name, schemas)
-        values: list[Any] = []
-        for argument, word in zip(properties, words, strict=False):
-            values.append(word if properties[argument]["type"] == "string" else _number(word, argument, name))
+        parameters = _parameters(name, schemas)
+        properties = parameters["properties"]
         if len(words) > len(properties):
             raise ToolError(f"{name} takes {len(properties)} values, got {len(words)}")
-        if line_end and len(values) == len(properties) - 1 and properties[list(properties)[-1]]["type"] == "string":
-            values.append(text.rstrip("\n"))
-        return ToolCall(message, name, dict(zip(properties, values, strict=False)))
+        values = {
+            argument: _value(word, properties[argument], f"{argument!r} of {name}")
+            for argument, word in zip(properties, words, strict=False)
+        }
+        following = next((argument for argument in properties if argument not in values), None)
+        if line_end and following is not None and properties[following]["type"] == "string":
+            last = following == list(properties)[-1]
+            if last or following in parameters.get("required", ()) or text.strip():
+                values[following] = text.removesuffix("\n")
+        return ToolCall(message, name, values)
 
 
-def _properties(name: str, schemas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    known = {schema["function"]["name"]: schema["function"]["parameters"]["properties"] for schema in schemas}
+def _parameters(name: str, schemas: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    known = {schema["function"]["name"]: schema["function"]["parameters"] for schema in schemas}
     if name not in known:
         raise ToolError(unknown("tool", short(name), known))
     return known[name]
 
 
-def _number(word: str, argument: str, name: str) -> Any:
+def _value(word: str, expected: Mapping[str, Any], what: str) -> Any:
+    """What a word stands for: a string for itself, unless it is quoted (or null, where that is allowed)."""
+    is_text = expected["type"] == "string"
+    if is_text and not word.startswith('"') and not (word == "null" and expected.get("nullable")):
+        return word
     try:
         return json.loads(word, parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
-        raise ToolError(f"the value {word!r:.80} for {argument!r} of {name} is not a JSON value") from None
+        if is_text:
+            return word
+        raise ToolError(f"the value {word!r:.80} for {what} is not a JSON value") from None
+
+
+def _as_json(value: Any, what: str, ensure_ascii: bool = True) -> str:
+    """JSON that reads as the same value; raises `OptionError` where there is none."""
+    separators = (",", ":") if ensure_ascii else None
+    try:
+        text = json.dumps(value, ensure_ascii=ensure_ascii, allow_nan=False, separators=separators)
+        same = json.loads(text) == value
+    except (TypeError, ValueError, RecursionError):
+        same = False
+    if not same:
+        raise OptionError(f"{what} must have a form in JSON that reads as the same value, got {value!r:.80}")
+    return text
 
 
 def _refuse_constant(word: str) -> Any:

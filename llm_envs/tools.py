@@ -20,8 +20,9 @@ import threading
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, Protocol, Union
+from typing import Any, Literal, Protocol, Union, runtime_checkable
 
+from llm_envs import validate
 from llm_envs.error import OptionError, unknown
 from llm_envs.text_env import Message
 from verifiers import Answer, Verifier
@@ -47,9 +48,10 @@ class ToolCall(Message):
     arguments: Mapping[str, Any]
 
     def __new__(cls, text: str, name: str, arguments: Mapping[str, Any]) -> ToolCall:  # type: ignore[override]
-        """Attach the call to its text."""
-        call = str.__new__(cls, text)
-        call.stop_reason, call.name, call.arguments = "stop", name, dict(arguments)
+        """Attach the call to its text; raises `OptionError` for a name that is no string or arguments that are none."""
+        call = str.__new__(cls, validate.text("the text of a call", text))
+        call.stop_reason, call.name = "stop", validate.text("the name of a tool", name)
+        call.arguments = validate.mapping(f"the arguments of {short(name)}", arguments)
         return call
 
     def __getnewargs__(self) -> tuple[str, str, Mapping[str, Any]]:  # type: ignore[override]
@@ -57,6 +59,7 @@ class ToolCall(Message):
         return str(self), self.name, self.arguments
 
 
+@runtime_checkable
 class ToolSession(Protocol):
     """The state that the tools of one episode work on; picklable, made anew at every `reset`.
 
@@ -81,17 +84,24 @@ def tool_schema(function: Callable[..., Any], name: str | None = None) -> dict[s
         name: by which it is called; None for the function's own.
 
     Raises:
-        OptionError: the docstring or an annotation is missing, or a type has no JSON counterpart.
+        OptionError: the docstring or an annotation is missing, a type has no JSON counterpart, or it is no function
+            whose arguments have names.
     """
-    name = name or function.__name__
+    name = name or str(getattr(function, "__name__", type(function).__name__))
+    validate.function(f"the tool {name!r}", function)
     text = inspect.getdoc(function)
     if not text:
         raise OptionError(f"the tool {name!r} needs a docstring that says what it does")
     summary, _, rest = text.partition("\nArgs:\n")
     described = {word: " ".join(what.split()) for word, what in _ARGUMENT_DOC.findall(rest.partition("\n\n")[0])}
-    hints = typing.get_type_hints(function)
+    try:
+        hints, signature = typing.get_type_hints(function), inspect.signature(function)
+    except (NameError, TypeError, ValueError) as error:  # a partial, something written in C, an unknown name
+        raise OptionError(f"the tool {name!r} must be a plain function with annotations: {error}") from error
     properties, required = {}, []
-    for argument, parameter in inspect.signature(function).parameters.items():
+    for argument, parameter in signature.parameters.items():
+        if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+            raise OptionError(f"the tool {name!r} must take its arguments by name, not as {parameter}")
         if argument not in hints or argument not in described:
             missing = "an annotation" if argument not in hints else "a line under `Args:`"
             raise OptionError(f"the argument {argument!r} of the tool {name!r} needs {missing}")
@@ -127,15 +137,19 @@ class ToolBox:
         timeout_s: wall-clock seconds a call may take. The thread of a late call cannot be stopped, only left alone:
             a tool that runs untrusted code must use a sandbox, whose limits do stop it.
         max_chars: longer results are cut in the middle, with a note.
+
+    Raises:
+        OptionError: one of the tools has no schema, see `tool_schema`.
     """
 
     def __init__(self, functions: Mapping[str, Callable[..., str]], timeout_s: float = 30.0, max_chars: int = 4000):
-        self._functions, self._timeout_s, self._max_chars = functions, timeout_s, max_chars
+        self._functions, self._timeout_s, self._max_chars = validate.mapping("tools", functions), timeout_s, max_chars
+        self._schemas = {name: tool_schema(function, name) for name, function in self._functions.items()}
 
     @property
     def schemas(self) -> list[dict[str, Any]]:
         """One schema per tool."""
-        return [tool_schema(function, name) for name, function in self._functions.items()]
+        return list(self._schemas.values())
 
     def call(self, name: str, arguments: Mapping[str, Any]) -> str:
         """The tool's result, or what is wrong with the call; any error but `ToolError` is raised as the tool raised it.
@@ -146,7 +160,7 @@ class ToolBox:
             if name not in self._functions:
                 raise ToolError(unknown("tool", short(name), self._functions))
             function = self._functions[name]
-            result = self._in_time(name, function, _checked(name, function, arguments))
+            result = self._in_time(name, function, _checked(self._schemas[name], arguments))
         except ToolError as error:
             return _cut(f"error: {error}", self._max_chars)
         if not isinstance(result, str):
@@ -178,9 +192,9 @@ def short(name: str) -> str:
     return name if len(name) <= 60 else f"{name[:57]}..."
 
 
-def _checked(name: str, function: Callable[..., Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _checked(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments, if they fit the schema; raises `ToolError` in the policy's own words."""
-    parameters = tool_schema(function, name)["function"]["parameters"]
+    name, parameters = schema["function"]["name"], schema["function"]["parameters"]
     if not isinstance(arguments, Mapping):
         raise ToolError(f"the arguments of {name} must be an object, got {arguments!r:.80}")
     for argument in arguments:

@@ -13,17 +13,25 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from llm_envs import validate
 from llm_envs.constraints import Constraint
-from llm_envs.error import EpisodeError, OptionError, TokenError
+from llm_envs.error import ClosedError, EpisodeError, OptionError, TokenError
+from llm_envs.format_view import FormatView
 from llm_envs.render import Block, Renderer
 from llm_envs.share import SharedSpecMixin
-from llm_envs.token_format import FormatView, MessageFormat, Observation, TokenFormat, blocks
+from llm_envs.token_format import MessageFormat, Observation, TokenFormat, blocks
 from llm_envs.token_rows import TokenRows
-from llm_envs.vector_arguments import masked_rows, parse_autoreset_mode, row_options, row_seeds, step_limit
-from llm_envs.waiting import Waiting, WaitingRows
+from llm_envs.vector_arguments import (
+    masked_rows,
+    parse_autoreset_mode,
+    row_options,
+    row_seeds,
+    step_limit,
+    turns_by_row,
+)
+from llm_envs.waiting import RowStep, Waiting, WaitingRows
 
 VectorStep = tuple[Observation, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]
-RowStep = tuple[float, bool, bool, dict[str, Any]]
 RowSteps = tuple[np.ndarray, Observation, np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]
 
 
@@ -86,8 +94,8 @@ class TokenVectorEnv(FormatView, SharedSpecMixin, VectorEnv[Observation, np.ndar
             max_episode_steps: truncate an episode after so many tokens; None or -1 for never.
             autoreset_mode: `"NextStep"`, `"SameStep"` or `"Disabled"`.
         """
-        if not env_fns:
-            raise OptionError("TokenVectorEnv needs at least one environment, got none")
+        if not isinstance(env_fns, Sequence) or not env_fns or not all(map(callable, env_fns)):
+            raise OptionError(f"env_fns must be a list of functions, at least one, got {env_fns!r:.80}")
         self.envs = [env_fn() for env_fn in env_fns]
         self.format = TokenFormat(
             self.envs[0], tokenizer, max_new_tokens, max_length, message_format, stop_token_ids, strict,
@@ -125,10 +133,11 @@ class TokenVectorEnv(FormatView, SharedSpecMixin, VectorEnv[Observation, np.ndar
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
         """Begin episodes in all rows, or in those of `options["reset_mask"]`."""
-        super().reset(seed=int(seed) if isinstance(seed, (int, np.integer)) else None)
-        options = dict(options or {})
+        self._check_open("reset")
+        options = validate.mapping("the options of reset", options, optional=True)
         rows = masked_rows(options.pop("reset_mask", None), self.num_envs)
         seeds, choices = row_seeds(seed, self.num_envs), row_options(options, self.num_envs)
+        super().reset(seed=int(seed) if isinstance(seed, (int, np.integer)) else None)
         self._waiting.forget(rows)
         infos: dict[str, Any] = {}
         for row in rows:
@@ -138,13 +147,12 @@ class TokenVectorEnv(FormatView, SharedSpecMixin, VectorEnv[Observation, np.ndar
     def step(self, actions: np.ndarray) -> VectorStep:
         """Append one token to every row; waits for the verdicts of the rows whose turn it ends.
 
-        Should a verifier raise, the results of the other rows can still be had from `recv`.
+        Should a verifier (or anything else) raise for one row, the results of the others can still be had from `recv`.
         """
-        actions = np.asarray(actions)
-        if actions.shape != (self.num_envs,) or not np.issubdtype(actions.dtype, np.integer):
-            raise TokenError(
-                f"actions must be an integer array of shape ({self.num_envs},), got {actions.dtype} {actions.shape}"
-            )
+        self._check_open("step")
+        actions = validate.integer_array("actions", actions)
+        if len(actions) != self.num_envs:
+            raise TokenError(f"actions must have the shape ({self.num_envs},), got {actions.shape}")
         resetting = self._check_ready(range(self.num_envs))
         live = np.flatnonzero(~self._rows.ended)
         busy = self._rows.append(live, actions[live]).tolist()
@@ -179,15 +187,11 @@ class TokenVectorEnv(FormatView, SharedSpecMixin, VectorEnv[Observation, np.ndar
             rows: row indices, each at most once, none with a turn that was sent but not received.
             turns: 1-D integer arrays, as described on the class. Nothing is sent unless all of them are valid.
         """
-        rows = [int(row) for row in rows]
-        if len(rows) != len(turns) or len(set(rows)) != len(rows):
-            raise TokenError(f"send needs one turn for each of {len(rows)} different rows, got {len(turns)}: {rows}")
-        resetting = self._check_ready(rows)
-        checked = [
-            self._rows.check_turn(row, np.asarray(turn), ignored=row in resetting)
-            for row, turn in zip(rows, turns, strict=True)
-        ]
-        for row, turn in zip(rows, checked, strict=True):
+        self._check_open("send")
+        sent = turns_by_row(rows, turns)
+        resetting = self._check_ready(list(sent))
+        checked = {row: self._rows.check_turn(row, turn, ignored=row in resetting) for row, turn in sent.items()}
+        for row, turn in checked.items():
             if row in resetting:
                 self._waiting.add(row, reset=True)
                 continue
@@ -201,8 +205,9 @@ class TokenVectorEnv(FormatView, SharedSpecMixin, VectorEnv[Observation, np.ndar
             rows (n,), their observations with n rows, rewards (n,), terminated (n,), truncated (n,) and a list of n
             infos.
         """
+        self._check_open("recv")
         rows = self._waiting.first()
-        results = [self._result(row, waiting) for row, waiting in zip(rows, self._waiting.take(rows), strict=True)]
+        results = self._waiting.take(rows, self._result)
         rewards, terminated, truncated = (np.array(column) for column in list(zip(*results, strict=True))[:3])
         infos = [info for *_, info in results]
         return np.array(rows), self._rows.observation(rows), rewards, terminated, truncated, infos
@@ -223,7 +228,12 @@ class TokenVectorEnv(FormatView, SharedSpecMixin, VectorEnv[Observation, np.ndar
             self._waiting.add(row)
             return
         self._rows.ended[row] = True  # stays so if the verifier raises
-        self._waiting.play(row, self.envs[row], self.format.turn(self.envs[row], turn, stop_reason))
+        try:
+            finished = self.format.turn(self.envs[row], turn, stop_reason)
+        except Exception as error:  # raised when the results are asked for, so that the other rows get theirs
+            self._waiting.fail(row, error)
+        else:
+            self._waiting.play(row, self.envs[row], finished)
 
     def _settle(self, rows: list[int]) -> VectorStep:
         """Wait for all of `rows` and return a step of the whole vector, in which the others only gained a token."""
@@ -231,8 +241,8 @@ class TokenVectorEnv(FormatView, SharedSpecMixin, VectorEnv[Observation, np.ndar
         rewards = np.zeros(self.num_envs)
         terminated, truncated = np.zeros((2, self.num_envs), dtype=np.bool_)
         infos: dict[str, Any] = {}
-        for row, waiting in zip(rows, self._waiting.take(rows), strict=True):
-            rewards[row], terminated[row], truncated[row], info = self._result(row, waiting)
+        for row, result in zip(rows, self._waiting.take(rows, self._result), strict=True):
+            rewards[row], terminated[row], truncated[row], info = result
             infos = self._add_info(infos, info, row)
         return self._rows.observation(slice(None)), rewards, terminated, truncated, infos
 
@@ -240,9 +250,10 @@ class TokenVectorEnv(FormatView, SharedSpecMixin, VectorEnv[Observation, np.ndar
         if waiting.reset:
             return 0.0, False, False, self._reset_row(row)
         reward, terminated, truncated, info = 0.0, False, False, {}
-        if waiting.turn is not None and waiting.future is not None:
+        answer = None if waiting.future is None else waiting.future.result()
+        if waiting.turn is not None and answer is not None:
             prefix, remaining = self._rows.prefix(row), int(self._rows.remaining()[row])
-            end = self.format.finish_turn(self.envs[row], waiting.turn, waiting.future.result(), prefix, remaining)
+            end = self.format.finish_turn(self.envs[row], waiting.turn, answer, prefix, remaining)
             self._rows.insert(row, end.inserted)
             reward, terminated, truncated, info = end.reward, end.terminated, end.truncated, end.info
         truncated = truncated or bool(self._rows.out_of_time()[row])
@@ -257,6 +268,10 @@ class TokenVectorEnv(FormatView, SharedSpecMixin, VectorEnv[Observation, np.ndar
         text, info = self.envs[row].reset(seed=seed, options=options)
         self._rows.begin(row, self.format.prompt_ids(self.envs[row], text))
         return info
+
+    def _check_open(self, called: str) -> None:
+        if self.closed:
+            raise ClosedError(f"TokenVectorEnv.{called} called after close; make a new environment")
 
     def _check_ready(self, rows: Sequence[int]) -> list[int]:
         """Raise unless every row can take a token; returns those whose token will be ignored since they reset first."""

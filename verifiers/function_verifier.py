@@ -70,11 +70,31 @@ class FunctionVerifier(Verifier):
             result = result.item()  # a scalar of NumPy or torch
         if isinstance(result, bool):
             return Verdict(float(result), result, "passed" if result else "wrong")
-        if isinstance(result, int | float) and math.isfinite(result):
-            score = float(result)
-            kind = "passed" if score >= 1 else "partial" if score > 0 else "wrong"
-            return Verdict(score, score >= 1, kind)
-        raise VerifierError(
-            f"example {example.id!r}: the judge {self.name} must return a bool, a finite number or a Verdict, "
-            f"got {result!r}"
-        )
+        score = _finite(result)
+        if score is None:
+            raise VerifierError(
+                f"example {example.id!r}: the judge {self.name} must return a bool, a finite number or a Verdict, "
+                f"got {_shown(result)}"
+            )
+        kind = "passed" if score >= 1 else "partial" if score > 0 else "wrong"
+        return Verdict(score, score >= 1, kind)
+
+
+def _finite(value: Any) -> float | None:
+    """The number as a float; None for what is no number, is not finite, or lies beyond the floats."""
+    if not isinstance(value, int | float):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:
+        return None
+
+
+def _shown(value: Any) -> str:
+    """What a message says of a value; Python writes no integer of more than 4300 digits in decimal."""
+    if isinstance(value, int) and value.bit_length() > 1024:
+        return f"an integer of {value.bit_length()} bits, which no float can hold"
+    try:
+        return f"{value!r:.80}"
+    except Exception:  # of somebody's own class, or such an integer in a list
+        return f"a {type(value).__name__}"

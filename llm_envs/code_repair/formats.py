@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from llm_envs.code_repair.line_edit import edit_between, unfenced, write_edit
+from llm_envs.code_repair.program import lines_of
 from llm_envs.code_repair.repairs import Repair
 from llm_envs.code_repair.scripts import call_text, is_class, script_text
 from llm_envs.task import AnswerFormatError
@@ -62,7 +63,7 @@ def count_bugs(repair: Repair) -> str:
 
 def numbered(source: str) -> str:
     """The source with `N|` before each line."""
-    return "".join(f"{number}|{line}\n" for number, line in enumerate(source.splitlines(), 1))
+    return "".join(f"{number}|{line}\n" for number, line in enumerate(lines_of(source), 1))
 
 
 def read_program(message: str, entry: str, what: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 
+from llm_envs.code_repair.program import lines_of
 from llm_envs.task import AnswerFormatError
 
 Edit = list[tuple[int, str]]  # (line number from 1, new text)
@@ -26,7 +27,7 @@ def unfenced(message: str) -> str:
 def parse_edit(message: str) -> Edit:
     """The lines of an edit as (line number, new text)."""
     found = []
-    for line in unfenced(message).splitlines():
+    for line in lines_of(unfenced(message)):
         if not line.strip():
             continue
         match = _EDIT_LINE.fullmatch(line)
@@ -40,7 +41,7 @@ def parse_edit(message: str) -> Edit:
 
 def apply_edit(source: str, message: str) -> str:
     """The answer in the format `edit`, applied to the buggy source."""
-    lines = source.splitlines()
+    lines = lines_of(source)
     changed: dict[int, list[str]] = {}
     for number, text in parse_edit(message):
         if not 1 <= number <= len(lines):
@@ -54,7 +55,7 @@ def apply_edit(source: str, message: str) -> str:
 
 def edit_between(buggy: str, fixed: str) -> Edit:
     """The lines of an edit that turns `buggy` into `fixed`, naming as few lines as a line diff does."""
-    old, new = buggy.splitlines(), fixed.splitlines()
+    old, new = lines_of(buggy), lines_of(fixed)
     found: Edit = []
     for tag, start, stop, first, last in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag == "equal":
@@ -77,5 +78,5 @@ def write_edit(edit: Edit) -> str:
 
 def copy_between(buggy: str, fixed: str) -> Edit:
     """The edit that names the same lines and writes them as they stand: well formed, and changes nothing."""
-    lines = buggy.splitlines()
+    lines = lines_of(buggy)
     return [(number, lines[number - 1]) for number in dict.fromkeys(number for number, _ in edit_between(buggy, fixed))]

@@ -24,7 +24,7 @@ from functools import partial
 from typing import Any
 
 from llm_envs.code_repair.execute import clone, failures, is_plain
-from llm_envs.code_repair.program import Args, Program
+from llm_envs.code_repair.program import Args, Program, lines_of
 from llm_envs.code_repair.repairs import SHOWN, Repair, divide
 
 _FEWEST_INPUTS = 8
@@ -62,8 +62,8 @@ def three_files(repair: Repair, partners: Iterable[Repair], buggy_first: bool) -
 def one_file(files: Mapping[str, str]) -> str:
     """The program as one text that runs in-process: its modules, then `main.py` without the imports."""
     modules = [text for name, text in files.items() if name != "main.py"]
-    lines = files["main.py"].splitlines(keepends=True)
-    return "".join([*modules, *(line for line in lines if not line.startswith("from "))])
+    lines = lines_of(files["main.py"])
+    return "".join([*modules, *(f"{line}\n" for line in lines if not line.startswith("from "))])
 
 
 def _files(main: str, repair: Repair, other: Repair, first: bool) -> tuple[Files, Files]:

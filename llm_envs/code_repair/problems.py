@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
+from llm_envs import validate
 from llm_envs.code_repair import formats
 from llm_envs.code_repair.families_chains import LONGEST_SOURCE
 from llm_envs.code_repair.line_edit import apply_edit, copy_between, write_edit
@@ -18,7 +19,7 @@ from llm_envs.code_repair.repairs import (
     registry_of,
     stream,
 )
-from llm_envs.error import OptionError, unknown
+from llm_envs.error import OptionError
 from llm_envs.lazy import LazyExamples
 from verifiers import Answer, Example
 
@@ -99,27 +100,22 @@ def problems(
         sizes: examples per split, where they differ from `SIZES`.
     """
     check_options(difficulty, programs, families, answer_format, style)
-    if split not in SPLITS:
-        raise OptionError(unknown("split", split, SPLITS))
-    for name in sizes or {}:
-        if name not in SPLITS:
-            raise OptionError(unknown("split in sizes", name, SPLITS))
-    size = {**SIZES, **(sizes or {})}[split]
+    validate.choice("split", split, SPLITS)
+    validate.text("instruction", instruction)
+    size = validate.sizes(sizes, SIZES)[split]
     return _problems(split, difficulty, programs, families, answer_format, style, instruction, size)
 
 
 def check_options(difficulty: int, programs: str, families: str, answer_format: str, style: str) -> None:
     """Raise `OptionError` unless the options of a task are known and go together."""
-    if difficulty not in DIFFICULTIES:
-        raise OptionError(f"difficulty is the number of bugs, 1 to {len(DIFFICULTIES)}, not {difficulty!r}")
+    validate.integer("difficulty, the number of bugs,", difficulty, 1, len(DIFFICULTIES))
     for what, value, known in (
         ("programs", programs, PROGRAMS),
         ("families", families, FAMILY_CHOICES),
         ("answer_format", answer_format, formats.FORMATS),
         ("style", style, formats.STYLES),
     ):
-        if value not in known:
-            raise OptionError(unknown(what, value, known))
+        validate.choice(what, value, known)
     if families == "core" and registry_of(programs, difficulty) is not FAMILIES:
         raise OptionError("families 'core' are functions with one or two bugs; otherwise take families 'all'")
 

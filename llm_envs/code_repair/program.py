@@ -86,7 +86,20 @@ def family(
 # an object's own methods are words.
 _WORD = re.compile(r"'[^']*'|(?<![.\w])self\.\w+|(?<![.\w])[A-Za-z_]\w*")
 
+_LINE_ENDS = re.compile("\r\n?")
 _BLANK_LINES = re.compile(r"\n\n+")
+
+
+def lines_of(text: str) -> list[str]:
+    """The lines of a program without their ends, as Python counts them.
+
+    `str.splitlines` also breaks at form feeds, U+2028 and others, which may stand in the middle of a line of code.
+
+    >>> lines_of("a\\r\\nb\\x0c\\n")
+    ['a', 'b\\x0c']
+    """
+    lines = _LINE_ENDS.sub("\n", text).split("\n")
+    return lines[:-1] if not lines[-1] else lines
 
 
 def normalise(source: str) -> str:

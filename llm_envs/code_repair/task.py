@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from llm_envs.code_repair.problems import check_options, extract, max_new_tokens, problems, wrong
+from llm_envs import validate
+from llm_envs.code_repair.problems import SIZES, check_options, extract, max_new_tokens, problems, wrong
 from llm_envs.code_repair.repairs import SPLITS
 from llm_envs.code_repair.teacher import teacher_message
 from llm_envs.task import Task
@@ -23,6 +24,7 @@ def make_task(
 ) -> Task:
     """The task `CodeRepair`; the arguments are those of `problems`."""
     check_options(difficulty, programs, families, answer_format, style)
+    validate.text("instruction", instruction)
     return Task(
         name="CodeRepair",
         problems=partial(
@@ -33,7 +35,7 @@ def make_task(
             answer_format=answer_format,
             style=style,
             instruction=instruction,
-            sizes=dict(sizes or {}),
+            sizes=validate.sizes(sizes, SIZES),
         ),
         splits=SPLITS,
         verifier="function_tests",

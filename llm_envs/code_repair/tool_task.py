@@ -17,6 +17,7 @@ from itertools import groupby
 from random import Random
 from typing import Any
 
+from llm_envs import validate
 from llm_envs.code_repair.formats import count_bugs, failing_calls
 from llm_envs.code_repair.line_edit import copy_between, edit_between
 from llm_envs.code_repair.pipeline import one_file, three_files
@@ -24,7 +25,7 @@ from llm_envs.code_repair.problems import SIZES, check_options
 from llm_envs.code_repair.repairs import SPLITS, Repair, families_of, passes, public_tests, stream
 from llm_envs.code_repair.teacher import label_of, other_program
 from llm_envs.code_repair.workspace import Workspace
-from llm_envs.error import OptionError, unknown
+from llm_envs.error import OptionError
 from llm_envs.lazy import LazyExamples
 from llm_envs.task import Task
 from llm_envs.tool_format import ToolFormat, as_tool_format
@@ -62,15 +63,11 @@ def make_task(
         max_new_tokens: tokens the policy may write in one episode.
         sizes: examples per split, where they differ from those of `CodeRepair`.
     """
-    if difficulty not in _BUGS:
-        raise OptionError(f"difficulty must be 1, 2 or 3, not {difficulty!r}")
+    validate.integer("difficulty", difficulty, 1, len(_BUGS))
     check_options(_BUGS[difficulty], programs, families, "edit", style)
     if programs == "classes" and difficulty == 3:
         raise OptionError("programs 'classes' have difficulty 1 or 2: one class in one file")
-    for split in sizes or {}:
-        if split not in SPLITS:
-            raise OptionError(unknown("split in sizes", split, SPLITS))
-    counts = {**SIZES, **(sizes or {})}
+    counts = validate.sizes(sizes, SIZES)
     format = as_tool_format(tool_format)
     return Task(
         name="CodeRepairTools",

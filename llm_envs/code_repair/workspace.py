@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from llm_envs.code_repair.program import lines_of
 from llm_envs.code_repair.scripts import call_text, of_test, script_text
 from llm_envs.judges import Loan
 from llm_envs.tools import ToolError
@@ -61,7 +62,7 @@ class Workspace:
             lines = self._lines(path)
             if not 1 <= first <= last <= len(lines):
                 raise ToolError(f"{path} has lines 1 to {len(lines)}, so there are no lines {first} to {last}")
-            lines[first - 1 : last] = text.splitlines()
+            lines[first - 1 : last] = lines_of(text)
             self._files[path] = "".join(f"{line}\n" for line in lines)
             return "ok"
 
@@ -97,7 +98,7 @@ class Workspace:
     def _lines(self, path: str) -> list[str]:
         if path not in self._files:
             raise ToolError(f"there is no file {path!r:.60}; there are {', '.join(self._files)}")
-        return self._files[path].splitlines()
+        return lines_of(self._files[path])
 
     def _report(self, test: Mapping[str, Any], reply: Reply) -> str:
         """One public example: `f([1, 2]) == 3 ok`, or `f([1, 2]) == 3 not 4`."""

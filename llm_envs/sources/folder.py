@@ -4,22 +4,23 @@
 |---|---|
 | `prompt.txt` | the prompt |
 | `buggy.py` | `metadata["buggy"]`, which templates may show and which must not pass; the prompt, if there is no other |
-| `tests.json` | hidden data for `function_tests` (or whatever verifier you name): an object |
+| `tests.json` | hidden data, an object: of `function_tests`, of `program_tests`, or of whatever verifier you name |
 | `test_*.py`, with other `*.py` they import | hidden data for `pytest_files`, which imports the answer as `solution` |
 | `solution.py` | the gold answer |
 
 Every problem needs `prompt.txt` or `buggy.py`, tests of one of the two kinds, and `solution.py`. The name of the
-subfolder is the id. Hidden names (`.git`) and `__pycache__` are skipped; any other file is an error.
+subfolder is the id. The task names the verifier, such as `verifier="program_tests"`. Hidden names (`.git`) and
+`__pycache__` are skipped; any other file is an error.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from llm_envs.error import ProblemFileError
+from llm_envs.problems import read_json
 from llm_envs.records import Located
 
 _OWN = ("prompt.txt", "buggy.py", "tests.json", "solution.py")
@@ -64,10 +65,7 @@ def _tests(folder: Path, as_json: bool, python: list[str]) -> dict[str, Any]:
     if not as_json:
         return {"files": {name: _text(folder / name) for name in python}, "module": "solution"}
     path = folder / "tests.json"
-    try:
-        hidden = json.loads(_text(path))
-    except json.JSONDecodeError as error:
-        raise ProblemFileError(f"{path}: not valid JSON ({error})") from error
+    hidden = read_json(str(path), _text(path))
     if not isinstance(hidden, dict):
         raise ProblemFileError(f"{path}: expected an object with entry and tests, got {hidden!r:.80}")
     return hidden

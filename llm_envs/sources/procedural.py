@@ -42,9 +42,13 @@ class ProceduralProblems:
     """
 
     def __init__(self, generate: Callable[[Random], Any], sizes: Mapping[str, int] = SIZES, seed: int = 0) -> None:
+        if not callable(generate):
+            raise OptionError(f"generate must be a function of a random.Random, got {generate!r:.80}")
+        if not isinstance(sizes, Mapping) or not sizes:
+            raise OptionError(f"sizes must be a dict split -> number of examples, got {sizes!r:.80}")
         for split, size in sizes.items():
             if type(size) is not int or size < 1:
-                raise OptionError(f"sizes must be positive integers, got {size!r} for {split!r}")
+                raise OptionError(f"sizes must be positive integers, got {size!r:.80} for {split!r}")
         self.generate, self.sizes, self.seed = generate, dict(sizes), seed
 
     def examples(self, split: str, reader: RecordReader, shares: Mapping[str, float]) -> LazyExamples:

@@ -28,6 +28,7 @@ from functools import cache
 from random import Random
 from typing import Any
 
+from llm_envs import validate
 from llm_envs.build_task import build_task
 from llm_envs.error import OptionError, unknown
 from llm_envs.sources.procedural import SIZES, ProceduralProblems
@@ -57,8 +58,8 @@ def make_task(
         instruction: put after every question.
         max_new_tokens: tokens the policy may write.
     """
-    options = dict(config or {})
-    _check(dataset, options)
+    options = validate.mapping("config", {} if config is None else config)
+    _check(validate.text("dataset", dataset), options)
 
     def generate(rng: Random) -> dict[str, Any]:
         index = rng.getrandbits(31)
@@ -164,7 +165,11 @@ def _item(name: str, config: Mapping[str, Any], index: int) -> dict[str, Any]:
 
 def _check(name: str, config: Mapping[str, Any]) -> None:
     """Raise `OptionError` for a dataset that does not exist, must not be used, or does not take this configuration."""
-    _check_once(name, json.dumps(config, sort_keys=True))
+    try:
+        text = json.dumps(config, sort_keys=True)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise OptionError(f"config must be made of plain values, got {config!r:.80}: {error}") from error
+    _check_once(name, text)
 
 
 @cache

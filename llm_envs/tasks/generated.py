@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Mapping
 from random import Random
 from typing import Any, NamedTuple
 
-from llm_envs.error import OptionError, unknown
+from llm_envs import validate
+from llm_envs.error import OptionError
 from llm_envs.lazy import LazyExamples, LazyStream
 from llm_envs.task import content_hash
 from verifiers import Example
@@ -97,8 +98,7 @@ def listed(text: str, separator: str | None = None) -> tuple[str, ...]:
 
 def check_options(split: str, difficulty: int, difficulties: Mapping[int, str]) -> None:
     """Raise `OptionError` unless the split is known and the difficulty is one of `difficulties` (level -> meaning)."""
-    if split not in SPLITS:
-        raise OptionError(unknown("split", split, SPLITS))
+    validate.choice("split", split, SPLITS)
     if type(difficulty) is not int or difficulty not in difficulties:
         levels = ", ".join(f"{level} ({meaning})" for level, meaning in difficulties.items())
         raise OptionError(f"difficulty must be one of {levels}; got {difficulty!r}")

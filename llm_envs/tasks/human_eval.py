@@ -26,8 +26,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
+from llm_envs import validate
 from llm_envs.code_repair.line_edit import unfenced
-from llm_envs.error import OptionError, unknown
 from llm_envs.lazy import LazyExamples
 from llm_envs.task import Task, content_hash
 from verifiers import Answer, Example
@@ -93,8 +93,7 @@ def extract(example: Example, message: str) -> Answer:
 
 def problems(split: str) -> LazyExamples:
     """The examples of a split; there is only `test`."""
-    if split not in SPLITS:
-        raise OptionError(unknown("split", split, SPLITS))
+    validate.choice("split", split, SPLITS)
     return load_human_eval()
 
 

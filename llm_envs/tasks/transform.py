@@ -16,7 +16,7 @@ from itertools import accumulate
 from random import Random
 from typing import NamedTuple
 
-from llm_envs.error import OptionError, unknown
+from llm_envs import validate
 from llm_envs.lazy import LazyExamples, LazyStream
 from llm_envs.task import Task, content_hash
 from verifiers import Example
@@ -29,6 +29,7 @@ MAX_NEW_TOKENS = 32
 TEACHER_RIGHT = 0.45
 """Share of demonstrations that are right; the others repeat the input as it stands."""
 _TRIES = 1000
+_DIFFICULTY = "difficulty, the number of transformations,"
 
 Step = Callable[[str], str]
 
@@ -188,10 +189,8 @@ def _problems(split: str, difficulty: int) -> LazyExamples:
 
 def problems(split: str, difficulty: int = 1) -> LazyExamples:
     """The examples of a split, cached: the same arguments give the same object."""
-    if split not in SPLITS:
-        raise OptionError(unknown("split", split, SPLITS))
-    if difficulty not in (1, 2):
-        raise OptionError(f"difficulty is the number of transformations, 1 or 2, not {difficulty!r}")
+    validate.choice("split", split, SPLITS)
+    validate.integer(_DIFFICULTY, difficulty, 1, 2)
     return _problems(split, difficulty)
 
 
@@ -203,8 +202,7 @@ def demonstrate(example: Example, rng: Random) -> str:
 
 def make_task(difficulty: int = 1) -> Task:
     """The task `Transform`: one transformation, or two (`difficulty=2`) joined by "then"."""
-    if difficulty not in (1, 2):
-        raise OptionError(f"difficulty is the number of transformations, 1 or 2, not {difficulty!r}")
+    validate.integer(_DIFFICULTY, difficulty, 1, 2)
     return Task(
         name="Transform",
         problems=partial(problems, difficulty=difficulty),

@@ -1,7 +1,9 @@
 """A task of one's own in ten lines: records, templates, splits, and what is said when something is wrong."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import gymnasium as gym
 import pytest
@@ -79,6 +81,9 @@ def test_functions_and_renamed_fields():
         ({"prompt": lambda r: 3}, SUMS[0], "here, field 'prompt': expected a string or a list .* got 3"),
         ({}, {"prompt": "p", "hidden": {}, "glod": ""}, "here: unknown field 'glod': did you mean 'gold'"),
         ({}, ["p"], "here: expected an object, got list"),
+        ({"prompt": "{q} ="}, {"q": None}, "here, field 'q': the template prompt shows it, and it is null"),
+        ({"prompt": "{q}", "gold": "{a}"}, {"q": "x", "a": None}, "here, field 'a': the template gold shows it"),
+        ({"prompt": "{n:>{w}}"}, {"n": 3}, "here: unknown field of the template prompt 'w'"),
         ({"prompt": "{x}"}, Example("1", "p", {}), "prompt, hidden and gold are for records"),
     ],
 )
@@ -96,6 +101,14 @@ def test_one_sentence_about_a_record(arguments, record, words):
         ({}, "needs a task or problems"),
         ({"problems": SUMS, "prompt": "{}"}, "prompt must give the names of fields"),
         ({"problems": SUMS, "prompt": "{a"}, "prompt is no template"),
+        ({"problems": SUMS, "prompt": "{question.__class__}"}, "name whole fields such as .* got {question.__class__}"),
+        ({"problems": SUMS, "prompt": "{question[0]}"}, r"prompt must name whole fields .* got {question\[0\]}"),
+        ({"problems": SUMS, "prompt": "{question:>{answer.real}}"}, "prompt must name whole fields"),
+        ({"problems": SUMS, "gold": "{answer.__class__}"}, "gold must name whole fields"),
+        *(
+            ({"problems": SUMS, "splits": {"train": share, "test": 1}}, "a positive, finite number")
+            for share in (float("inf"), float("nan"), 10**400, 0, -1, True, "1")
+        ),
         ({"problems": SUMS, "splits": ("train", "test")}, "splits must give each split's share"),
         ({"problems": {"train": SUMS}, "splits": {"train": 1}}, "problems is a dict, whose keys are the splits"),
     ],
@@ -164,6 +177,81 @@ def test_a_function_of_the_split_gives_records_or_examples():
     overlapping.problems("train")
     with pytest.raises(ProblemFileError, match="must be disjoint"):
         overlapping.problems("test")
+
+
+class OneByOne(Sequence):
+    """Somebody's own sequence, which builds what it holds when it is read."""
+
+    def __init__(self, start, size, make):
+        self.start, self.size, self.make, self.read = start, size, make, set()
+
+    def __len__(self):
+        return self.size
+
+    def __getitem__(self, index):
+        if not 0 <= index < self.size:
+            raise IndexError(index)
+        self.read.add(index)
+        return self.make(self.start + index)
+
+
+def numbered(n):
+    return Example(str(n), f"{n} + 1 = ", {"answer": str(n + 1)}, str(n + 1))
+
+
+def test_sequences_of_ones_own_must_not_share_content_either():
+    for make in (numbered, lambda n: {"prompt": f"{n} = ", "answer": str(n)}):
+        sequences = {"train": OneByOne(0, 10**9, make), "test": OneByOne(900, 5, make)}
+        task = build_task("S", lambda split, sequences=sequences: sequences[split], splits=("train", "test"))
+        assert str(task.problems("train")[3].prompt).startswith("3 ")
+        assert len(sequences["train"].read) < 5  # nothing to compare with yet
+        with pytest.raises(
+            ProblemFileError, match=r"must be disjoint, but problems\('test'\)\[0\] has the content of .*900"
+        ):
+            task.problems("test")
+        assert len(sequences["train"].read) <= 1001
+    mixed = build_task(
+        "S", lambda split: OneByOne(0, 9, numbered) if split == "a" else [numbered(3)], splits=("a", "b")
+    )
+    mixed.problems("b")
+    with pytest.raises(ProblemFileError, match="'b' and 'a' must be disjoint"):
+        mixed.problems("a")
+    with pytest.raises(ProblemFileError, match="must be disjoint"):
+        build_task("S", {"a": OneByOne(0, 9, numbered), "b": OneByOne(8, 9, numbered)}).problems("a")
+
+
+def test_sequences_of_ones_own_that_share_nothing_are_read_on_demand():
+    sequences = {"train": OneByOne(0, 500, numbered), "test": OneByOne(500, 500, numbered)}
+    task = build_task("S", sequences.__getitem__, splits=("train", "test"))
+    assert task.problems("train") is sequences["train"]
+    assert task.problems("test") is sequences["test"]
+
+    class Callable(OneByOne):
+        def __call__(self, split):
+            raise AssertionError
+
+    dealt = everything(build_task("S", Callable(0, 200, numbered)))
+    assert sum(map(len, dealt.values())) == 200
+    wrong = build_task("S", lambda split: OneByOne(0, 9, lambda n: 3), splits=("train",))
+    with pytest.raises(ProblemFileError, match=r"problems\('train'\)\[0\]: expected an object, got int"):
+        wrong.problems("train")
+
+
+def test_a_split_may_be_made_from_another():
+    task: Any
+    task = build_task(
+        "S",
+        lambda split: SUMS[:9] if split == "a" else SUMS[len(task.problems("a")) :],
+        splits=("a", "b"),
+        prompt=PROMPT,
+    )
+    assert len(task.problems("b")) == len(SUMS) - 9
+
+
+def test_data_that_are_nested_too_deeply_to_compare_are_one_sentence():
+    deep = json.loads("[" * 800 + "]" * 800)
+    with pytest.raises(ProblemFileError, match="nested too deeply"):
+        build_task("S", {"train": [{"prompt": "p", "answer": deep}]}).problems("train")
 
 
 def test_malformed_hidden_data_are_found_when_the_environment_is_made(tmp_path):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import gymnasium as gym
 import pytest
 
-from llm_envs import Answer, Example, Task, Verdict, Verifier, VerifierError, build_task, check_task
+from llm_envs import Answer, Example, OptionError, Task, Verdict, Verifier, VerifierError, build_task, check_task
 from llm_envs.code_repair.tool_task import make_task as make_tool_task
 from llm_envs.rebuild import difference, digest
 from llm_envs.registration import registered_ids
@@ -115,6 +115,10 @@ FAULTS = {
         "test: content of another split: 'y', which is 'y' of 'train'",
     ),
     "ids": (Task("T", lazily("x"), ("train", "test")), "test: an id comes twice: 'x', first in 'train'"),
+    "no example": (
+        Task("T", lambda split: [{"prompt": "p"}], ("train",)),  # type: ignore[list-item]
+        "an example cannot be built: number 0, TypeError: expected an Example, got {'prompt': 'p'}",
+    ),
     "empty split": (Task("T", lambda split: [], ("train",)), "train: no environment can be made: .*holds no examples"),
     "split fails": (replace(GOOD, problems=raising), "no environment can be made: KeyError: 'oops'"),
 }
@@ -186,3 +190,57 @@ def test_what_cannot_be_rebuilt_is_a_note():
 def test_answers_are_taken_from_messages_as_in_training():
     task = replace(GOOD, extract=lambda example, message: Answer(message.removeprefix("so: ")))
     assert check_task(replace(task, solution=lambda example: [f"so: {example.gold}"], max_new_tokens=16)).ok
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"limit": 0}, "limit must be a positive integer, got 0"),
+        ({"limit": True}, "limit must be a positive integer, got True"),
+        ({"limit": 2.0}, "limit must be a positive integer, got 2.0"),
+        ({"seconds": float("nan")}, "seconds must be a positive number, got nan"),
+        ({"seconds": float("inf")}, "seconds must be a positive number, got inf"),
+        ({"seconds": "9"}, "seconds must be a positive number, got '9'"),
+        ({"split": "tets"}, "unknown split of task 'Good' 'tets': did you mean 'test'"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_one_sentence(arguments, words):
+    with pytest.raises(OptionError, match=words):
+        check_task(GOOD, **arguments)
+
+
+def test_splits_are_compared_beyond_the_examples_that_are_played():
+    def problems(split):
+        numbers = range(2000) if split == "train" else range(700, 702)
+        return [Example(f"{split}/{n}", f"{n}", {"answer": str(n)}, str(n)) for n in numbers]
+
+    report = check_task(Task("T", problems, ("train", "test")), limit=1)
+    assert report.problems == [
+        "test: content of another split: 'test/700', which is 'train/700' of 'train' again (and 1 more)"
+    ]
+    assert [count.checked for count in report.splits] == [1, 1]
+    assert "train: the content of the first 1000 of 2000 examples was compared" in report.notes
+    late = Task(
+        "T", lambda split: problems(split) if split == "train" else problems("train")[1500:1501], ("train", "test")
+    )
+    assert not check_task(late, limit=None).ok
+
+
+CHATTY = (
+    MODULE
+    + """
+import atexit, sys
+if sys.argv[0] == "-c":
+    atexit.register(print, "good bye")
+    print("hello")
+"""
+)
+
+
+def test_a_task_whose_module_prints_can_be_built_in_another_process(tmp_path, monkeypatch):
+    (tmp_path / "chatty_fruit.py").write_text(CHATTY)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert check_task("chatty_fruit:make_task", order="sorted").ok
+    (tmp_path / "silent_fruit.py").write_text(MODULE + "import os, sys\nif sys.argv[0] == '-c': os._exit(0)\n")
+    report = check_task("silent_fruit:make_task", order="sorted")
+    assert report.problems == ["examples cannot be built in another process: it ended before it said what it built"]

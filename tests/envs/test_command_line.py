@@ -1,6 +1,7 @@
 """`python -m llm_envs`."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -85,17 +86,39 @@ def test_check_imports_a_module_and_fails_for_a_bad_task(tmp_path):
         ),
         (["check", "llm_envs/Transform-v0", "difficulty"], "pairs of a name and a value"),
         (["check", "no_such_module:llm_envs/X-v0"], "No module named 'no_such_module'"),
+        (["check", "nope"], "unknown task 'nope': (known: Arithmetic, ArithmeticText, "),
+        (["check", "Aritmetic"], "unknown task 'Aritmetic': did you mean 'Arithmetic'?"),
+        (["check", "small_tasks:"], "unknown task 'small_tasks:': (known: Arithmetic, "),
+        (["check", "llm_envs/Transform-v0", "split", "tset"], "unknown split of task 'Transform' 'tset': did you mean"),
+        (["check", "llm_envs/Transform-v0", "split", "[1]"], "unknown split of task 'Transform' [1]"),
+        (["check", "llm_envs/Transform-v0", "task", "x"], "'task' is no option of an environment: the task is the id"),
+        (["check", "llm_envs/Transform-v0", "limit", "5"], "'limit' is no option of an environment: write --limit N"),
+        (["check", "llm_envs/Transform-v0", "seconds", "5"], "'seconds' is no option .* write --seconds N"),
+        (["check", "llm_envs/Transform-v0", "rebuild", "0"], "'rebuild' is no option of an environment"),
+        (["check", "x", "split", "test", "split", "train"], "the option 'split' is given twice: 'test' and 'train'"),
         (["replay", "no-such-file"], "no-such-file"),
     ],
 )
 def test_bad_arguments_are_one_sentence(words, message, capsys):
     assert main(words) == 2
     captured = capsys.readouterr()
-    assert message in captured.err + captured.out
+    assert message in captured.err + captured.out or re.search(message, captured.err)
     assert (captured.err + captured.out).count("\n") == 1
 
 
-@pytest.mark.parametrize("words", [["list", "x"], ["check", "id", "--limit", "0"], ["check", "id", "--limt", "2"], []])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["list", "x"],
+        ["check", "id", "--limit", "0"],
+        ["check", "id", "--limit", "\u00b2"],
+        ["check", "id", "--limt", "2"],
+        ["check", "id", "difficulty", "2", "--limt", "2"],
+        *(["check", "id", "--seconds", value] for value in ("nan", "inf", "0", "-1", "1e300", "soon")),
+        ["replay", "file", "--trusted"],
+        [],
+    ],
+)
 def test_usage(words, capsys):
     with pytest.raises(SystemExit) as ended:
         main(words)
@@ -105,7 +128,14 @@ def test_usage(words, capsys):
 
 def test_values_are_json_where_they_can_be():
     assert pairs(["a", "1", "b", "x", "c", '{"d": true}']) == {"a": 1, "b": "x", "c": {"d": True}}
+    long, deep = "1" * 5000, "[" * 200_000
+    assert pairs(["long", long, "deep", deep]) == {"long": long, "deep": deep}
 
 
 def test_a_task_that_cannot_be_built_does_not_hide_the_others():
     assert row("llm_envs/Nothing-v0")[1].startswith("cannot be built: unknown environment")
+
+
+def test_a_task_is_checked_by_its_name(capsys):
+    assert main(["check", "Transform", "--limit", "1", "split", "test"]) == 0
+    assert "Transform: verifier ExactMatch" in capsys.readouterr().out

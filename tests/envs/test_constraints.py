@@ -151,7 +151,7 @@ def test_constraints_by_name_stay_json_and_objects_are_shared():
         ({"constraint": 'json_schema:{"type": "objct"}'}, "cannot be compiled: .*objct"),
         ({"constraint": 3}, "a string or an object with the method start, got 3"),
         ({"min_new_tokens": 8}, "less than max_new_tokens=8, got 8"),
-        ({"min_new_tokens": -1}, "min_new_tokens must be a positive integer, got -1"),
+        ({"min_new_tokens": -1}, "min_new_tokens must be an integer of at least 0, got -1"),
         ({"allowed_tokens": [999]}, "allowed_tokens must be ids from 0 to 257"),
     ],
 )

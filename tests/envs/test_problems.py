@@ -34,6 +34,9 @@ def test_reads_examples(tmp_path):
     [
         ("{", "line 2: not valid JSON"),
         ("[]", "line 2: expected an object, got list"),
+        ("[" * 200_000, "line 2: not valid JSON .nested too deeply.$"),
+        ('{"prompt": ' + "1" * 5000 + "}", "line 2: not valid JSON"),
+        ("nul", "line 2: not valid JSON"),
         ({"hidden": {}}, "line 2, field 'prompt': missing"),
         ({**GOOD, "hidden": "2"}, "line 2, field 'hidden': expected an object, got '2'"),
         ({**GOOD, "prompt": []}, "line 2, field 'prompt': expected a string or a list"),
@@ -52,3 +55,16 @@ def test_missing_and_empty_files(tmp_path):
         load_jsonl(tmp_path / "no.jsonl")
     with pytest.raises(ProblemFileError, match="holds no examples"):
         load_jsonl(write(tmp_path))
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_line(tmp_path):
+    path = tmp_path / "problems.jsonl"
+    path.write_text(json.dumps(GOOD), encoding="utf-8-sig")
+    assert load_jsonl(path)[0].prompt == "1+1="
+
+
+def test_a_path_that_is_none(tmp_path):
+    with pytest.raises(ProblemFileError, match="cannot read"):
+        load_jsonl("a\0b")
+    with pytest.raises(ProblemFileError, match="cannot read"):
+        load_jsonl(tmp_path)

@@ -148,6 +148,28 @@ def test_unknown_modes():
         TokenVectorEnv([lambda: TextEnv(make_task())], **OPTIONS, render_mode="human")
 
 
+@pytest.mark.parametrize("id", ["llm_envs/Reverse-v0", "llm_envs/ReverseText-v0"])
+@pytest.mark.parametrize("mode", ["ansi_list", "rgb_array_list"])
+@pytest.mark.filterwarnings("error")
+def test_gymnasium_collects_what_is_rendered(id, mode):
+    env: Any = gym.make(id, render_mode=mode)
+    env.reset(options={"index": 0})
+    env.step(np.int64(65) if "Text" not in id else "tac")
+    first, last = env.render()
+    assert env.render() == []
+    if mode == "ansi_list":
+        assert first == "[user]\nspell cat\n"
+        assert last.startswith(first + "\n\n[assistant]\n")
+    else:
+        assert first.shape == last.shape == (480, 640, 3)
+        assert (first != last).any()
+    again = gym.make(gym.envs.registration.EnvSpec.from_json(env.spec.to_json()))
+    again.reset(seed=0)
+    assert len(again.render()) == 1  # type: ignore[arg-type]
+    for each in (env, again):
+        each.close()
+
+
 class FakeClip:
     """What MoviePy is asked for: a file of frames of one size."""
 

@@ -3,12 +3,14 @@
 import importlib.util
 import json
 from random import Random
+from typing import Any
 
 import gymnasium as gym
 import pytest
 
 from llm_envs import OptionError, ProblemFileError, ProceduralProblems, build_task, check_task
 from llm_envs.records import RecordReader
+from llm_envs.registration import text_env
 from llm_envs.sources.procedural import SIZES
 from llm_envs.sources.reasoning_gym import make_task
 from llm_envs.splits import SHARES, content_of
@@ -63,6 +65,8 @@ def test_a_folder_with_pytest_files(tmp_path):
         ),
         ({"buggy_DOT_py": BUGGY, "solution_DOT_py": FIXED, "tests_DOT_json": "{"}, "tests.json: not valid JSON"),
         ({"buggy_DOT_py": BUGGY, "solution_DOT_py": FIXED, "tests_DOT_json": []}, "tests.json: expected an object"),
+        ({"buggy_DOT_py": "", "solution_DOT_py": "", "tests_DOT_json": "[" * 200_000}, "tests.json: not valid JSON"),
+        ({"buggy_DOT_py": "", "solution_DOT_py": "", "tests_DOT_json": "1" * 5000}, "tests.json: not valid JSON"),
         ({"bugy_DOT_txt": BUGGY}, "bugy.txt: expected prompt.txt"),
     ],
 )
@@ -78,6 +82,28 @@ def test_malformed_tests_name_the_folder_and_the_field(tmp_path):
     assert len(report.problems) == 1
     assert "no environment can be made" in report.problems[0]
     assert f"{tmp_path / 'one'}: example 'train/one': hidden['tests'] must be a non-empty list" in report.problems[0]
+
+
+@pytest.mark.parametrize(
+    ("files", "verifier"),
+    [
+        ({"tests_DOT_json": {"tests": [{"stdin": "1 2", "stdout": "3"}]}}, "program_tests"),
+        ({"tests_DOT_json": TESTS}, "function_tests"),
+        ({"test_add_DOT_py": PYTEST}, "pytest_files"),
+    ],
+)
+def test_a_folder_without_a_verifier_says_which_one_to_name(tmp_path, files, verifier):
+    problem(tmp_path / "one", buggy_DOT_py=BUGGY, solution_DOT_py=FIXED, **files)
+    with pytest.raises(ProblemFileError, match=f"one: .*name the verifier of the task: verifier='{verifier}'$"):
+        text_env(build_task("Adding", {"train": tmp_path}), {})
+    text_env(build_task("Adding", {"train": tmp_path}, verifier=verifier), {}).close()
+
+
+def test_a_folder_of_whole_programs_is_a_task(tmp_path):
+    whole = {"buggy_DOT_py": "print(1)", "solution_DOT_py": "print(sum(map(int, input().split())))"}
+    problem(tmp_path / "one", tests_DOT_json={"tests": [{"stdin": "1 2", "stdout": "3"}]}, **whole)
+    report = check_task(build_task("Programs", {"train": tmp_path}, verifier="program_tests"))
+    assert report.ok, report
 
 
 def test_an_empty_folder(tmp_path):
@@ -152,6 +178,12 @@ def test_what_a_generator_may_do_wrong():
         bad.problems("train")[0]
     with pytest.raises(OptionError, match="sizes must be positive integers"):
         ProceduralProblems(draw, {"train": 0})
+    nothing: list[Any] = [5, {}, None]
+    for sizes in nothing:
+        with pytest.raises(OptionError, match="sizes must be a dict split -> number of examples"):
+            ProceduralProblems(draw, sizes)
+    with pytest.raises(OptionError, match="generate must be a function"):
+        ProceduralProblems([{"prompt": "p", "answer": "a"}])  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="with the same names"):
         build_task("Bad", ProceduralProblems(draw, {"train": 5, "test": 5}))
     halves = build_task("Sum", ProceduralProblems(draw, {"a": 5, "b": 5}), splits={"a": 1, "b": 1})
@@ -207,6 +239,9 @@ def test_reasoning_gym_is_judged_by_its_own_scorer():
         ("chain_sum", {"seed": 3}, "must leave out seed and size"),
         ("chain_sum", {"max_term": 3}, "does not take config="),
         ("chain_sum", {"min_terms": 0}, "does not take config="),
+        ("chain_sum", {"min_terms": {1}}, "config must be made of plain values"),
+        ("chain_sum", [3], "config must be a dict"),
+        (3, {}, "dataset must be a string"),
     ],
 )
 def test_what_is_refused_of_reasoning_gym(dataset, config, words):

@@ -152,10 +152,21 @@ def raising(example: Example, answer: Answer) -> bool:
     raise KeyError("secret")
 
 
-@pytest.mark.parametrize("value", [None, "yes", float("nan"), float("inf"), [1.0], np.zeros(2)])
+@pytest.mark.parametrize(
+    "value", [None, "yes", float("nan"), float("inf"), [1.0], np.zeros(2), np.float64("nan"), [10**5000]]
+)
 def test_a_function_that_returns_something_else_is_a_broken_judge(value: Any):
-    with pytest.raises(VerifierError, match="'e'.*lambda.*must return"):
+    with pytest.raises(
+        VerifierError, match="'e'.*lambda.*must return a bool, a finite number or a Verdict, got "
+    ) as caught:
         judged(lambda example, answer: value)
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("digits", [400, 5000])
+def test_an_integer_beyond_the_floats_is_no_score(digits: int):
+    with pytest.raises(VerifierError, match=r"lambda.*a finite number or a Verdict, got an integer of \d+ bits"):
+        judged(lambda example, answer: -(10**digits))
 
 
 def test_a_function_that_raises_is_a_broken_judge():

@@ -1,0 +1,170 @@
+"""Evaluate any agent on any environment.
+
+    python -m agents evaluate --agent scripted --env llm_envs/CodeRepairText-v0 --split validation --episodes 100
+    python -m agents evaluate --agent ppo --checkpoint runs/NAME/checkpoints/last --env llm_envs/CodeRepair-v0 --k 8
+    python -m agents list
+
+The same command again goes on where an interrupted one stopped (`--out` names the file of answers).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import gymnasium as gym
+import tyro
+from rich.console import Console
+
+import agents
+from agents.evaluate import powers_of_two
+from agents.jsonable import jsonable
+from agents.results import by_family, evaluate_agent, summarise, summary_table
+
+
+@dataclass
+class Evaluate:
+    """Pass rates of an agent on held-out problems, per family and kind of verdict."""
+
+    agent: str
+    """Name of the agent (`python -m agents list`), or module:Class."""
+    env: str
+    """Id of an environment at the agent's level."""
+    split: str | None = "validation"
+    """Split of the task; `None` for an environment without splits."""
+    episodes: int = 100
+    """Problems; the first ones of the split."""
+    k: int = 1
+    """Answers to each, for pass@k."""
+    greedy: bool = False
+    """The most probable answer instead of drawn ones (with k = 1)."""
+    checkpoint: Path | None = None
+    """What the agent's `save` wrote."""
+    verifier: tuple[str, ...] = ()
+    """Other verifiers that judge the same answers: names or module:Class."""
+    env_options: tuple[str, ...] = ()
+    """Further keyword arguments of the environment, as name value pairs; values are JSON where they can be."""
+    options: tuple[str, ...] = ()
+    """Keyword arguments of the agent, as name value pairs."""
+    rows: int = 16
+    """Episodes at once."""
+    seed: int = 0
+    """Of the draws."""
+    out: Path | None = None
+    """File of answers; evaluations/NAME.jsonl when not given."""
+
+    def __post_init__(self) -> None:
+        for name in ("episodes", "k", "rows"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.greedy and self.k > 1:
+            raise ValueError("greedy answers to a problem are all the same: k must be 1")
+
+
+@dataclass
+class List:
+    """Names of all agents."""
+
+
+def evaluate(args: Evaluate) -> None:
+    """Build the agent, play what is missing, print tables, write JSON beside the answers."""
+    import_namespace(args.env)
+    env_options = pairs("env_options", args.env_options)
+    if args.split is not None:
+        env_options["split"] = args.split
+    options = pairs("options", args.options)
+    if args.checkpoint is None:
+        agent = agents.make(args.agent, args.env, env_options=env_options, **options)
+    else:
+        agent = agents.load(
+            args.agent, args.checkpoint, args.env, env_options=tokenizer_of(args) | env_options, **options
+        )
+        env_options = tokenizer_of(args) | env_options
+    if args.verifier:
+        env_options["extra_verifiers"] = list(args.verifier)
+    out = args.out or Path("evaluations") / f"{default_name(args)}.jsonl"
+    results = evaluate_agent(
+        agent, args.env, problems(args, env_options), out, k=args.k, env_options=env_options,
+        deterministic=args.greedy, seed=args.seed, rows=args.rows,
+    )  # fmt: skip
+    ks = powers_of_two(args.k)
+    everything = summarise(results, ks)
+    families = {name or "other": summarise(group, ks) for name, group in by_family(results).items()}
+    console = Console(width=None if sys.stdout.isatty() else 160)
+    groups = {"all": everything, **(families if len(families) > 1 else {})}
+    console.print(summary_table(f"{args.agent} on {args.env}, {args.split}", groups, "reward"))
+    console.print(f"verdicts: {', '.join(f'{kind} {n}' for kind, n in everything.kinds.items()) or 'none'}")
+    summary = out.with_suffix(".summary.json")
+    summary.write_text(json.dumps(jsonable({"all": everything, "families": families}), indent=2) + "\n")
+    console.print(f"answers: {out}, summary: {summary}", soft_wrap=True)
+
+
+def problems(args: Evaluate, env_options: dict[str, Any]) -> range:
+    """The first `episodes` problems, or all there are."""
+    env = gym.make(args.env, disable_env_checker=True, **env_options)
+    try:
+        known = env.get_wrapper_attr("num_examples") if env.has_wrapper_attr("num_examples") else args.episodes
+        return range(min(args.episodes, known))
+    finally:
+        env.close()
+
+
+def tokenizer_of(args: Evaluate) -> dict[str, Any]:
+    """The tokenizer of a checkpoint is the environment's."""
+    has = args.checkpoint is not None and (args.checkpoint / "tokenizer.json").exists()
+    return {"tokenizer": str(args.checkpoint)} if has else {}
+
+
+def import_namespace(env: str) -> None:
+    """Import the package that registers `namespace/Name-v0`, if it is not there yet."""
+    namespace = env.partition("/")[0]
+    if ":" not in env and "/" in env and env not in gym.registry:
+        try:
+            importlib.import_module(namespace)
+        except ImportError as error:
+            raise ValueError(f"unknown environment {env!r}: {error}") from error
+
+
+def pairs(what: str, values: tuple[str, ...]) -> dict[str, Any]:
+    """("difficulty", "2") -> {"difficulty": 2}"""
+    if len(values) % 2:
+        raise ValueError(f"{what} must be pairs of a name and a value, got {' '.join(values)!r}")
+    return {name: plain(value) for name, value in zip(values[::2], values[1::2], strict=True)}
+
+
+def plain(text: str) -> Any:
+    """JSON where it is some, else the text."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def default_name(args: Evaluate) -> str:
+    """Readable, and different for evaluations that differ in more than how many answers they ask for."""
+    which = jsonable({**vars(args), "episodes": 0, "k": 0, "rows": 0, "out": None})
+    digest = hashlib.sha256(json.dumps(which, sort_keys=True).encode()).hexdigest()[:8]
+    return f"{args.agent.replace(':', '.')}-{args.env.split('/')[-1]}-{args.split}-{digest}"
+
+
+def main() -> None:
+    """Run a command; a person's mistake is one sentence."""
+    Command = Annotated[Evaluate, tyro.conf.subcommand("evaluate")] | Annotated[List, tyro.conf.subcommand("list")]
+    try:
+        args: Any = tyro.cli(Command)  # type: ignore[call-overload]
+        if isinstance(args, List):
+            print("\n".join(agents.names()))
+        else:
+            evaluate(args)
+    except (ValueError, ImportError, OSError, TypeError, gym.error.Error) as error:
+        raise SystemExit(f"error: {error}") from error
+
+
+if __name__ == "__main__":
+    sys.path.insert(1, "")  # so that module:Class finds a module in the current folder
+    main()

@@ -1,0 +1,212 @@
+"""Evaluating any agent: every answer is a line of a file as soon as it is judged, and the summary is made of the lines.
+
+An evaluation that was interrupted goes on where it stopped: an answer in the file is not asked for again, and one that
+failed (an endpoint that was down, a judge that broke) is.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.table import Table
+
+from agents.base import Agent, AgentError, EnvSource, Episode
+from agents.evaluate import interval, passes
+from agents.jsonable import jsonable
+from agents.statistics import pass_at_k
+
+
+@dataclass(frozen=True)
+class Result:
+    """One judged answer."""
+
+    index: int
+    """The problem, by its place in the split."""
+    sample: int
+    """Which of the answers to it, from 0."""
+    example_id: str = ""
+    family: str = ""
+    """What the example's metadata calls its family, task or kind; empty when it says nothing."""
+    score: float = 0.0
+    passed: bool = False
+    kind: str = ""
+    """Kind of the verdict."""
+    judges: dict[str, bool | None] = field(default_factory=dict)
+    """Other verifiers of the same answer -> passed; None where one broke."""
+    failed: str = ""
+    """What broke outside the agent; such an answer has no verdict and counts nowhere."""
+
+    @classmethod
+    def of(cls, index: int, sample: int, episode: Episode) -> Result:
+        """What one episode came to."""
+        info = episode.info
+        metadata = info.get("metadata") or {}
+        families = (metadata[name] for name in ("family", "task", "kind") if metadata.get(name))
+        judges = {
+            name: None if verdict is None else bool(verdict["passed"])
+            for name, verdict in info.get("extra_verdicts", {}).items()
+        }
+        return cls(
+            index, sample, str(info.get("example_id", index)), str(next(families, "")), episode.score, passes(info),
+            str(info.get("verdict", {}).get("kind", "none")), judges, episode.failed,
+        )  # fmt: skip
+
+
+def evaluate_agent(
+    agent: Agent,
+    env: EnvSource,
+    indices: Sequence[int],
+    path: Path,
+    *,
+    k: int = 1,
+    env_options: Mapping[str, Any] | None = None,
+    deterministic: bool = False,
+    seed: int = 0,
+    rows: int = 16,
+) -> list[Result]:
+    """Have the agent answer each problem `k` times, unless the file says it did.
+
+    Args:
+        agent: any.
+        env: as of `Agent.play`, as are `env_options`, `deterministic`, `seed` and `rows`.
+        indices: problems.
+        path: JSON lines, one per answer; its first line says what is evaluated.
+        k: answers to each.
+        env_options: keyword arguments of `gymnasium.make`.
+        deterministic: greedy answers.
+        seed: of draws.
+        rows: episodes at once.
+
+    Raises:
+        AgentError: the file is of another evaluation.
+    """
+    header = {"agent": agent.name, "env": str(env), "env_options": jsonable(dict(env_options or {})),
+              "deterministic": deterministic, "seed": seed}  # fmt: skip
+    done = read_results(path, header)
+    missing = [(i, sample) for sample in range(k) for i in indices if (i, sample) not in done]
+    with path.open("a") as file:
+        played = agent.play(
+            env, [i for i, _ in missing], env_options=env_options, deterministic=deterministic, seed=seed, rows=rows
+        )
+        for episode in played:
+            result = Result.of(*missing[episode.number], episode)
+            file.write(json.dumps(jsonable(asdict(result))) + "\n")
+            file.flush()
+            done[result.index, result.sample] = result
+    wanted = [(i, sample) for i in indices for sample in range(k)]
+    return [done[key] for key in wanted]
+
+
+def read_results(path: Path, header: dict[str, Any]) -> dict[tuple[int, int], Result]:
+    """(problem, sample) -> answer, of a file of the same evaluation; a new file gets its header.
+
+    A line that was cut off when the process died is removed.
+    """
+    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+    whole = [line for line in lines if line.endswith("\n")]
+    if not whole:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(header) + "\n")
+        return {}
+    try:
+        found, records = json.loads(whole[0]), [json.loads(line) for line in whole[1:]]
+        results = {(record["index"], record["sample"]): Result(**record) for record in records}
+    except (ValueError, TypeError, KeyError) as error:
+        raise AgentError(f"{path} does not hold results of an evaluation: {error}") from error
+    if found != header:
+        differing = sorted(name for name in header if header[name] != found.get(name))
+        raise AgentError(f"{path} holds another evaluation (its {', '.join(differing)} differ); give another file")
+    if len(whole) < len(lines):
+        path.write_text("".join(whole))
+    return {key: result for key, result in results.items() if not result.failed}
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a number of answers comes to; rates with 95% bootstrap intervals over problems."""
+
+    problems: int
+    """Problems with at least one verdict."""
+    answers: int
+    """Answers with a verdict."""
+    failed: int
+    """Answers without one, because something outside the agent broke."""
+    score: float
+    """Mean score of an answer."""
+    pass_at: dict[int, tuple[float, float, float]]
+    """k -> (unbiased pass@k, low, high), for every k that each problem has answers enough for."""
+    judges: dict[str, float]
+    """Other verifiers -> share of answers that pass; what they broke on is left out."""
+    kinds: dict[str, int]
+    """Kind of verdict -> answers."""
+
+
+def summarise(results: Iterable[Result], ks: Sequence[int]) -> Summary:
+    """Rates and intervals of these answers."""
+    results = list(results)
+    judged = [result for result in results if not result.failed]
+    by_problem: dict[int, list[bool]] = defaultdict(list)
+    for result in judged:
+        by_problem[result.index].append(result.passed)
+    n = np.array([len(passed) for passed in by_problem.values()], dtype=int)
+    c = np.array([sum(passed) for passed in by_problem.values()], dtype=int)
+    pass_at = {}
+    for k in ks:
+        if len(n) and n.min() >= k:
+            rates = pass_at_k(n, c, k)
+            pass_at[k] = (float(rates.mean()), *interval(rates))
+    names = dict.fromkeys(name for result in judged for name in result.judges)
+    opinions = {
+        name: [result.judges[name] for result in judged if result.judges.get(name) is not None] for name in names
+    }
+    return Summary(
+        problems=len(n),
+        answers=len(judged),
+        failed=len(results) - len(judged),
+        score=float(np.mean([result.score for result in judged])) if judged else float("nan"),
+        pass_at=pass_at,
+        judges={
+            name: sum(map(bool, passed)) / len(passed) if passed else float("nan") for name, passed in opinions.items()
+        },
+        kinds=dict(Counter(result.kind for result in judged).most_common()),
+    )
+
+
+def by_family(results: Iterable[Result]) -> dict[str, list[Result]]:
+    """Family -> its answers, in the order of the alphabet."""
+    families: dict[str, list[Result]] = defaultdict(list)
+    for result in results:
+        families[result.family].append(result)
+    return dict(sorted(families.items()))
+
+
+def summary_table(title: str, groups: Mapping[str, Summary], judge: str) -> Table:
+    """One line per group; `judge` names the verifier whose verdict was the reward."""
+    first = next(iter(groups.values()))
+    table = Table(title=title, title_justify="left")
+    columns = [
+        "",
+        "problems",
+        "answers",
+        "failed",
+        "score",
+        *(f"pass@{k} ({judge})" for k in first.pass_at),
+        *first.judges,
+    ]
+    for column in columns:
+        table.add_column(column, justify="right" if column else "left")
+    for name, group in groups.items():
+        rates = [
+            "{:.3f} [{:.2f}, {:.2f}]".format(*group.pass_at[k]) if k in group.pass_at else "" for k in first.pass_at
+        ]
+        others = [f"{group.judges.get(judge, float('nan')):.3f}" for judge in first.judges]
+        table.add_row(
+            name, str(group.problems), str(group.answers), str(group.failed), f"{group.score:.3f}", *rates, *others
+        )
+    return table

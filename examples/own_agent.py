@@ -1,0 +1,93 @@
+"""An agent of your own: registered by name, trained, and evaluated like any other.
+
+    python examples/own_agent.py
+
+This one counts: for every last token it remembers what followed when the episode ended well, and draws from that. It
+knows nothing of language models, yet trains on the same environment ids and is evaluated by the same command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import agents
+from agents.environment import vocabulary_size
+from agents.evaluate import passes
+from agents.play import make_vec
+from agents.registry import register
+from llm_envs import register_task
+
+
+class CountingAgent(agents.Agent):
+    """P(next token | last token) from counts over the episodes with full score."""
+
+    name = "counting"
+
+    def __init__(self, env: Any, seed: int = 0) -> None:
+        self.env, self.rng, self.num_timesteps = env, np.random.default_rng(seed), 0
+        self.counts = np.full((vocabulary_size(env),) * 2, 0.01)
+
+    @classmethod
+    def make(
+        cls, env: agents.EnvSource, *, env_options: Mapping[str, Any] | None = None, seed: int = 0
+    ) -> CountingAgent:
+        return cls(make_vec(env, 16, dict(env_options or {})), seed)
+
+    def learn(self, total_timesteps: int) -> CountingAgent:
+        while self.num_timesteps < total_timesteps:
+            observation, _ = self.env.reset(seed=int(self.rng.integers(2**31)))
+            ended, scores, steps = np.zeros(16, dtype=bool), np.zeros(16), []
+            while not ended.all():
+                actions, _ = self.predict(observation, action_masks=self.env.action_masks())
+                steps.append((self.last(observation), actions, ~ended))
+                observation, rewards, terminated, truncated, _ = self.env.step(actions)
+                scores += np.where(ended, 0.0, rewards)
+                ended |= terminated | truncated
+                if ended.any() and not ended.all():  # rows that are done play on, unrecorded
+                    observation, _ = self.env.reset(options={"reset_mask": ended.copy()})
+            for last, actions, counted in steps:
+                np.add.at(self.counts, (last[counted], actions[counted]), scores[counted] == 1)
+                self.num_timesteps += int(counted.sum())
+        return self
+
+    def last(self, observation: Mapping[str, np.ndarray]) -> np.ndarray:
+        return np.take_along_axis(observation["tokens"], observation["length"] - 1, axis=1)[:, 0]
+
+    def predict(self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False,
+                action_masks: np.ndarray | None = None) -> tuple[np.ndarray, Any]:  # fmt: skip
+        weights = self.counts[self.last(observation)] * (1.0 if action_masks is None else action_masks)
+        noise = np.zeros(weights.shape) if deterministic else self.rng.gumbel(size=weights.shape)
+        return np.where(weights > 0, np.log(np.maximum(weights, 1e-30)) + noise, -np.inf).argmax(1), state
+
+    def save(self, folder: str | Path) -> None:
+        Path(folder).mkdir(parents=True)
+        np.save(Path(folder) / "counts.npy", self.counts)
+
+    @classmethod
+    def load(cls, folder: str | Path, env: agents.EnvSource, **options: Any) -> CountingAgent:
+        agent = cls.make(env, **options)
+        agent.counts = np.load(Path(folder) / "counts.npy")
+        return agent
+
+
+if __name__ == "__main__":
+    register("counting", CountingAgent)
+    starts = "abcdefghijklmnopqrstuvw"
+    problems = [{"start": letter, "answer": chr(ord(letter) + 1) + chr(ord(letter) + 2)} for letter in starts]
+    register_task(
+        "Alphabet",
+        problems={"train": problems[::2], "test": problems[1::2]},
+        prompt="{start}",
+        verifier=lambda example, answer: sum(a == b for a, b in zip(answer.text, example.hidden["answer"])) / 2,
+        max_new_tokens=2,
+    )
+    options = {"allowed_tokens": [ord(letter) for letter in "abcdefghijklmnopqrstuvwxyz"]}
+    for steps in (0, 60_000):
+        agent = agents.make("counting", "llm_envs/Alphabet-v0", env_options={**options, "split": "train"}).learn(steps)
+        held_out = list(agent.play("llm_envs/Alphabet-v0", range(11), env_options={**options, "split": "test"}))
+        score, passed = np.mean([e.score for e in held_out]), np.mean([passes(e.info) for e in held_out])
+        print(f"after {agent.num_timesteps} tokens: held-out score {score:.3f}, pass rate {passed:.3f}")
