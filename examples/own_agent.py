@@ -35,9 +35,11 @@ class CountingAgent(agents.Agent):
     def make(
         cls, env: agents.EnvSource, *, env_options: Mapping[str, Any] | None = None, seed: int = 0
     ) -> CountingAgent:
+        """Sixteen rows of a token-level environment."""
         return cls(make_vec(env, 16, dict(env_options or {})), seed)
 
     def learn(self, total_timesteps: int) -> CountingAgent:
+        """Play, and count what episodes with full score did."""
         while self.num_timesteps < total_timesteps:
             observation, _ = self.env.reset(seed=int(self.rng.integers(2**31)))
             ended, scores, steps = np.zeros(16, dtype=bool), np.zeros(16), []
@@ -55,20 +57,24 @@ class CountingAgent(agents.Agent):
         return self
 
     def last(self, observation: Mapping[str, np.ndarray]) -> np.ndarray:
+        """The newest token of each prefix."""
         return np.take_along_axis(observation["tokens"], observation["length"] - 1, axis=1)[:, 0]
 
     def predict(self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False,
                 action_masks: np.ndarray | None = None) -> tuple[np.ndarray, Any]:  # fmt: skip
+        """Drawn from the counts, or the likeliest."""
         weights = self.counts[self.last(observation)] * (1.0 if action_masks is None else action_masks)
         noise = np.zeros(weights.shape) if deterministic else self.rng.gumbel(size=weights.shape)
         return np.where(weights > 0, np.log(np.maximum(weights, 1e-30)) + noise, -np.inf).argmax(1), state
 
     def save(self, folder: str | Path) -> None:
+        """The counts are all there is."""
         Path(folder).mkdir(parents=True)
         np.save(Path(folder) / "counts.npy", self.counts)
 
     @classmethod
     def load(cls, folder: str | Path, env: agents.EnvSource, **options: Any) -> CountingAgent:
+        """An agent with the counts of a folder."""
         agent = cls.make(env, **options)
         agent.counts = np.load(Path(folder) / "counts.npy")
         return agent
@@ -82,7 +88,7 @@ if __name__ == "__main__":
         "Alphabet",
         problems={"train": problems[::2], "test": problems[1::2]},
         prompt="{start}",
-        verifier=lambda example, answer: sum(a == b for a, b in zip(answer.text, example.hidden["answer"])) / 2,
+        verifier="exact_match",
         max_new_tokens=2,
     )
     options = {"allowed_tokens": [ord(letter) for letter in "abcdefghijklmnopqrstuvwxyz"]}

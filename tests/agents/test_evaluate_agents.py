@@ -1,0 +1,184 @@
+"""Evaluating any agent: rates, other judges, failures apart from zeros, and going on after an interruption."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import gymnasium as gym
+import pytest
+
+import agents
+import llm_envs  # noqa: F401  registers the environments
+from agents.base import AgentError
+from agents.play import InfrastructureError
+from agents.results import Result, by_family, evaluate_agent, summarise
+from agents.scripted import ScriptedAgent
+
+ROOT = Path(__file__).parents[2]
+TEXT = "llm_envs/TransformText-v0"
+
+
+def run(path, script="gold", n=6, **options):
+    return evaluate_agent(ScriptedAgent(script), TEXT, range(n), path, env_options={"split": "validation"}, **options)
+
+
+@pytest.mark.parametrize(("script", "rate"), [("gold", 1.0), ("wrong", 0.0), ("empty", 0.0)])
+def test_scripts_are_the_ceiling_and_the_floors(tmp_path, script, rate):
+    results = run(tmp_path / "answers.jsonl", script, k=2)
+    assert len(results) == 12
+    summary = summarise(results, [1, 2])
+    assert (summary.problems, summary.answers, summary.failed) == (6, 12, 0)
+    assert {k: found[0] for k, found in summary.pass_at.items()} == {1: rate, 2: rate}
+    assert all(low <= rate <= high for _, low, high in summary.pass_at.values())
+
+
+def test_an_interrupted_evaluation_repeats_and_loses_nothing(tmp_path):
+    path = tmp_path / "answers.jsonl"
+    whole = run(path, n=6)
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:4]) + lines[4][:20])  # three answers, and half a line
+    played = []
+
+    class Watched(ScriptedAgent):
+        def begin(self, env):
+            played.append(env.get_wrapper_attr("example").id)
+            return super().begin(env)
+
+    again = evaluate_agent(Watched("gold"), TEXT, range(6), path, env_options={"split": "validation"})
+    assert len(played) == 3
+    assert again == whole
+    assert len(path.read_text().splitlines()) == 7
+    run(path, n=6)
+    assert len(path.read_text().splitlines()) == 7
+
+
+def test_a_file_of_another_evaluation_is_refused_and_left_alone(tmp_path):
+    path = tmp_path / "answers.jsonl"
+    run(path, n=2)
+    before = path.read_text()
+    with pytest.raises(AgentError, match="another evaluation .its seed differ"):
+        run(path, n=2, seed=5)
+    assert path.read_text() == before
+    path.write_text("not json\n")
+    with pytest.raises(AgentError, match="does not hold results"):
+        run(path, n=2)
+
+
+class Flaky(ScriptedAgent):
+    """The endpoint behind it is down for some problems."""
+
+    def __init__(self, down):
+        super().__init__("gold")
+        self.down = down
+
+    def begin(self, env):
+        if env.get_wrapper_attr("example").id in self.down:
+
+            def predict(observation, state=None, deterministic=False):
+                raise InfrastructureError("connection refused")
+
+            return predict
+        return super().begin(env)
+
+
+def test_what_broke_is_no_zero_and_is_asked_again(tmp_path):
+    path = tmp_path / "answers.jsonl"
+    ids = [result.example_id for result in run(tmp_path / "other.jsonl", n=4)]
+    results = evaluate_agent(Flaky(ids[1:2]), TEXT, range(4), path, env_options={"split": "validation"})
+    assert [result.failed for result in results] == ["", "connection refused", "", ""]
+    summary = summarise(results, [1])
+    assert (summary.problems, summary.answers, summary.failed) == (3, 3, 1)
+    assert summary.pass_at[1][0] == 1.0
+    mended = evaluate_agent(Flaky([]), TEXT, range(4), path, env_options={"split": "validation"})
+    assert summarise(mended, [1]).failed == 0
+
+
+def test_pass_at_k_is_unbiased_and_needs_answers_enough():
+    results = [
+        Result(index, sample, passed=(index, sample) in {(0, 0), (0, 1), (1, 0)})
+        for index in range(2)
+        for sample in range(4)
+    ]
+    found = summarise(results, [1, 2, 4]).pass_at
+    assert found[1][0] == pytest.approx((2 / 4 + 1 / 4) / 2)
+    assert found[2][0] == pytest.approx(((1 - 1 / 6) + (1 - 3 / 6)) / 2)
+    assert found[4][0] == 1.0
+    assert 4 not in summarise([*results[:-1], Result(1, 3, failed="down")], [1, 2, 4]).pass_at
+
+
+def test_families_and_other_judges(tmp_path):
+    results = evaluate_agent(
+        ScriptedAgent("gold"), "llm_envs/CodeRepairText-v0", range(4), tmp_path / "answers.jsonl",
+        env_options={"split": "validation", "extra_verifiers": {"never": "tests.agents.judges:Never"}},
+    )  # fmt: skip
+    assert all(by_family(results))
+    summary = summarise(results, [1])
+    assert summary.pass_at[1][0] == 1.0
+    assert summary.judges == {"never": 0.0}
+
+
+def test_agents_by_name():
+    assert {"ppo", "grpo", "reinforce", "random", "scripted"} <= set(agents.names())
+    with pytest.raises(ValueError, match="unknown agent 'randon'.*did you mean 'random'"):
+        agents.make("randon", TEXT)
+    with pytest.raises(ValueError, match="cannot be imported"):
+        agents.make("agents.nothing:Here", TEXT)
+    with pytest.raises(ValueError, match="is not an Agent class"):
+        agents.make("json:JSONDecoder", TEXT)
+    with pytest.raises(ValueError, match="is there already"):
+        agents.register("ppo", ScriptedAgent)
+    assert agents.make("agents.scripted:ScriptedAgent", TEXT).name == "scripted"
+
+
+@pytest.mark.parametrize(
+    ("name", "env", "options", "said"),
+    [
+        ("scripted", "llm_envs/Transform-v0", {}, "expected a text-level environment"),
+        ("random", TEXT, {}, "expected a token-level environment"),
+        ("random", "CartPole-v1", {}, "expected a token-level environment"),
+        ("ppo", "llm_envs/Transform-v0", {}, "needs a language model"),
+        ("ppo", TEXT, {"model": object()}, "expected a token-level environment"),
+    ],
+)
+def test_an_agent_that_does_not_fit_the_environment_is_refused(name, env, options, said):
+    with pytest.raises(AgentError, match=said):
+        agents.make(name, env, **options)
+
+
+def test_random_answers_keep_to_the_masks():
+    agent = agents.make("random", "llm_envs/Transform-v0")
+    options = {"split": "validation", "allowed_tokens": [97, 98]}
+    for episode in agent.play("llm_envs/Transform-v0", range(6), env_options=options, rows=4):
+        assert episode.info["stop_reason"] in ("stop", "length")
+        assert episode.score == 0.0
+
+
+def command(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "agents", *map(str, arguments)], cwd=ROOT, capture_output=True, text=True, timeout=120
+    )
+
+
+def test_the_command_prints_tables_and_writes_json(tmp_path):
+    out = tmp_path / "answers.jsonl"
+    arguments = ("evaluate", "--agent", "scripted", "--env", TEXT, "--episodes", 5, "--k", 2, "--out", out)
+    process = command(*arguments, "--verifier", "exact_match")
+    assert process.returncode == 0, process.stderr
+    assert "pass@2 (reward)" in process.stdout
+    summary = json.loads(out.with_suffix(".summary.json").read_text())
+    assert summary["all"]["pass_at"]["2"][0] == 1.0
+    assert summary["all"]["judges"] == {"exact_match": 1.0}
+    process = command(*arguments, "--verifier", "nope")
+    assert process.returncode == 1
+    assert process.stderr.startswith("error: ")
+    assert "Traceback" not in process.stderr
+    assert "scripted" in command("list").stdout
+
+
+def test_text_environments_of_others_can_be_played():
+    def make():
+        return gym.make(TEXT, split="validation", disable_env_checker=True)
+
+    agent = ScriptedAgent(lambda env: env.get_wrapper_attr("script")("gold"))
+    assert [episode.score for episode in agent.play(make, range(3))] == [1.0] * 3
