@@ -21,6 +21,7 @@ from transformers.utils import logging as transformers_logging
 
 from agents.batch import load_batch
 from agents.glass_box import glass_box, glass_table
+from agents.models import add_adapter
 from agents.perturbation import reward_sensitivity
 from agents.ppo import PPO, PPOBatch
 from train_ppo import REFUSALS, build, resumed
@@ -45,13 +46,14 @@ class Args:
 def main(args: Args) -> None:
     """Build the run's agent again, take a batch, update, print."""
     run = args.checkpoint.resolve().parent.parent
-    settings = replace(resumed(run), rows=max(args.rows, 8))
-    if not settings.adapter:  # the reference and the tokenizer of the run
-        settings = replace(settings, model=str(run / "checkpoints" / "warmed-up"))
+    if not (run / "config.json").exists():
+        raise ValueError(f"{args.checkpoint} is not a checkpoint in the folder of a run (runs/NAME/checkpoints/last)")
+    # The reference and the tokenizer are those of the checkpoint that training started from.
+    settings = replace(resumed(run), rows=max(args.rows, 8), model=str(run / "checkpoints" / "warmed-up"))
     parts = build(settings)
+    model = add_adapter(parts.model, settings.adapter, settings.seed) if settings.adapter else parts.model
     reference = "adapter" if settings.adapter else "copy"
-    agent = PPO(parts.model, parts.env, replace(settings.ppo, seed=args.seed), reference=reference)
-    agent.restore(args.checkpoint)
+    agent = PPO(model, parts.env, replace(settings.ppo, seed=args.seed), reference=reference).restore(args.checkpoint)
     batch = load_batch(args.batch, PPOBatch) if args.batch else agent.score(agent.collect())
     sensitivity = reward_sensitivity(agent, batch)
     for _ in range(args.updates):

@@ -150,12 +150,13 @@ def train(
         progress.iteration(agent, metrics, args.total_tokens)
         sensitivity[:] = [reward_sensitivity(agent, batch)]
 
-    if checkpoint is not None and not args.adapter:  # whatever training changed later, the reference is this
+    if checkpoint is not None:  # whatever training changed later, the reference is this
         load_model(parts.model, warmed_up)
     elif args.model == "tiny":
         seconds["warm-up"] = warm_up(args, parts, autocast, progress)
+    model = add_adapter(parts.model, args.adapter, args.seed) if args.adapter else parts.model
     agent = PPO(
-        parts.model, parts.env, args.ppo, eval_env=next(iter(parts.held_out.values()), None), run=run,
+        model, parts.env, args.ppo, eval_env=next(iter(parts.held_out.values()), None), run=run,
         reference="adapter" if args.adapter else "copy", autocast_dtype=autocast, tokenizer=parts.tokenizer,
         on_iteration=on_iteration,
     )  # fmt: skip
@@ -199,8 +200,6 @@ def build(args: Args) -> Parts:
         raise ValueError(
             f"max_length is {args.max_length}, but the model's context is {context} tokens: give less with --max-length"
         )
-    if args.adapter:
-        model = add_adapter(model, args.adapter, args.seed)
     env = make_env(args, args.split, tokenizer)
     splits = [split for split in ("validation", *task.splits) if split in task.splits and split != args.split]
     held_out = {split: make_env(args, split, tokenizer, args.gold) for split in dict.fromkeys(splits)}

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -137,6 +138,78 @@ def test_a_checkpoint_folder_is_a_model(code_repair, tmp_path):
     first = json.loads((code_repair[0] / "record.json").read_text())
     assert record["weights"]["reference"] == first["weights"]["policy"]
     assert record["settings"]["ppo"]["optimizer"]["betas"] == [0.9, 0.95]  # the preset for pretrained models
+
+
+def test_the_glass_box_opens_a_checkpoint(code_repair):
+    checkpoint = code_repair[0] / "checkpoints" / "last"
+    process = run_other("glass_box.py", checkpoint, "--rows", "1", "--updates", "0")
+    assert process.returncode == 0, process.stderr
+    cells = [[cell.strip() for cell in line.split("│")] for line in process.stdout.splitlines() if line.startswith("│")]
+    assert len(cells) > 3
+    for row in cells:
+        old, reference, current, kl, ratio = (float(row[i]) for i in (4, 5, 6, 7, 12))
+        assert old == pytest.approx(current, abs=2e-4)  # nothing was updated in between
+        assert ratio == pytest.approx(1.0, abs=2e-4)
+        assert kl == pytest.approx(old - reference, abs=2e-4)
+    assert "kl x 0" in process.stdout
+    refused = run_other("glass_box.py", code_repair[0])
+    assert refused.returncode == 1
+    assert "is not a checkpoint in the folder of a run" in refused.stderr
+
+
+def run_other(script, *arguments):
+    return subprocess.run(
+        [sys.executable, SCRIPT.parent / script, *map(str, arguments)], capture_output=True, text=True, env=ENVIRONMENT,
+        timeout=120,
+    )  # fmt: skip
+
+
+def test_an_agent_of_ones_own_learns():
+    process = run_other("own_agent.py")
+    assert process.returncode == 0, process.stderr
+    before, after = (float(line.split("score ")[1].split(",")[0]) for line in process.stdout.splitlines())
+    assert after > before + 0.5
+
+
+@pytest.mark.slow
+def test_each_judge_likes_best_what_it_trained():
+    process = run_other("swap_verifier.py")
+    assert process.returncode == 0, process.stderr
+    rows = [line.split("│")[2:5] for line in process.stdout.splitlines() if line.startswith("│")]
+    table = [[float(cell) for cell in row] for row in rows]
+    assert len(table) == 3
+    for judge in range(3):
+        assert table[judge][judge] > 0.8
+        assert table[judge][judge] == max(row[judge] for row in table)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [(), ("--adapter", "4", "--ppo.kl.target", "0.5")])
+def test_a_killed_run_resumes_and_equals_one_that_was_not(tmp_path, options):
+    arguments = ("--preset", "smoke", "--total-tokens", "5000", "--ppo.checkpoint-every", "1", *options)
+    killed, straight = tmp_path / "killed", tmp_path / "straight"
+    assert run_script(*arguments, "--out", straight).returncode == 0
+    process = subprocess.Popen(
+        [sys.executable, SCRIPT, *arguments, "--out", killed], env=ENVIRONMENT, stdout=-3, stderr=-3
+    )
+    while not (killed / "checkpoints" / "000002").exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    resumed = run_script("--resume", killed)
+    assert resumed.returncode == 0, resumed.stderr
+    records = [json.loads((folder / "record.json").read_text()) for folder in (killed, straight)]
+    for part in ("weights", "held_out", "tokens", "iterations", "update", "advantages", "reward_sensitivity"):
+        assert records[0][part] == records[1][part], part
+    assert (killed / "samples.jsonl").read_text() == (straight / "samples.jsonl").read_text()
+
+
+@pytest.mark.parametrize("folder", ["nowhere", "."])
+def test_resume_wants_the_folder_of_a_run(tmp_path, folder):
+    process = run_script("--resume", str(tmp_path / folder))
+    assert process.returncode == 1
+    assert process.stderr.startswith("error: --resume expects the folder of a run")
 
 
 def refusal(monkeypatch, tmp_path, *arguments):
