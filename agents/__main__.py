@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import gymnasium as gym
-import tyro
 from rich.console import Console
 
 import agents
@@ -154,6 +153,8 @@ def default_name(args: Evaluate) -> str:
 
 def main() -> None:
     """Run a command; a person's mistake is one sentence."""
+    import tyro  # of the command line alone
+
     Command = Annotated[Evaluate, tyro.conf.subcommand("evaluate")] | Annotated[List, tyro.conf.subcommand("list")]
     try:
         args: Any = tyro.cli(Command)  # type: ignore[call-overload]

@@ -42,6 +42,8 @@ class Agent(ABC):
     """What `agents.make` and checkpoints call it."""
     level: ClassVar[Literal["token", "text"]] = "token"
     """At which level of the environments it acts."""
+    learns: ClassVar[bool] = True
+    """Whether `learn` makes it better; False for one that just acts."""
     num_timesteps: int = 0
     """Actions taken for training so far: tokens at the token level."""
 

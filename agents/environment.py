@@ -5,7 +5,7 @@ Legend: B rows, V vocabulary.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -74,7 +74,36 @@ def remaining(observation: dict[str, np.ndarray], active: list[int]) -> np.ndarr
     return np.asarray(observation["remaining"]).reshape(-1)[active]
 
 
+def reset(
+    env: VectorEnv, seeds: Sequence[int] | None, indices: Sequence[int] | None
+) -> tuple[dict[str, np.ndarray], list[dict[str, Any]]]:
+    """Begin an episode in every row: (batched observation, info of each row).
+
+    Args:
+        env: autoreset is disabled.
+        seeds: one per row.
+        indices: the example of each row; drawn by the environment when None.
+    """
+    seed: Any = None if seeds is None else list(seeds)  # Gymnasium's annotation forgets the list
+    each_the_same = isinstance(env.unwrapped, SyncVectorEnv | AsyncVectorEnv)  # hand equal options to every row
+    options = None if indices is None or each_the_same else {"index": list(indices)}
+    observation, infos = env.reset(seed=seed, options=options)
+    rows = [row_info(infos, row) for row in range(env.num_envs)]
+    for row, index in enumerate(indices if each_the_same and indices is not None else ()):
+        only = np.arange(env.num_envs) == row
+        observation, infos = env.reset(options={"reset_mask": only, "index": index})
+        rows[row] = row_info(infos, row)
+    return observation, rows
+
+
 def row_info(infos: dict[str, Any], row: int) -> dict[str, Any]:
-    """One row of Gymnasium's vector info format: arrays, each with a `_name` mask of the rows that have it."""
-    names = [name for name in infos if not name.startswith("_")]
-    return {name: infos[name][row] for name in names if infos.get(f"_{name}") is None or infos[f"_{name}"][row]}
+    """One row of Gymnasium's vector info format: arrays, each with a `_name` mask of the rows that have it.
+
+    Gymnasium's own vector environments nest dictionaries in the same format; ours keep them whole, one per row.
+    """
+    found = {}
+    for name, values in infos.items():
+        mask = infos.get(f"_{name}")
+        if not name.startswith("_") and (mask is None or mask[row]):
+            found[name] = row_info(values, row) if isinstance(values, dict) else values[row]
+    return found

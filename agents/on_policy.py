@@ -72,6 +72,7 @@ class OnPolicyAgent(PolicyAgent):
         self.kl = KLController(config.kl)
         self.score_moments = Moments()
         self.iteration = self.num_timesteps = self.num_episodes = 0
+        self.schedule_total: int | None = None  # tokens that the schedule counts to, where `learn` is called in stages
         self.sampler_reports = True  # whether the engine gives log-probs
         self.seconds: dict[str, float] = {}  # of the iteration's parts
 
@@ -127,7 +128,8 @@ class OnPolicyAgent(PolicyAgent):
         """
         while self.num_timesteps < total_timesteps:
             started = time.perf_counter()
-            factor = schedule_factor(self.config.optimizer, self.iteration, self.num_timesteps / total_timesteps)
+            total = self.schedule_total or total_timesteps
+            factor = schedule_factor(self.config.optimizer, self.iteration, self.num_timesteps / total)
             for group in self.optimizer.param_groups:
                 group["lr"] = group["base_lr"] * factor
             batch, metrics = self.iterate()

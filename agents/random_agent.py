@@ -22,7 +22,7 @@ class RandomAgent(Agent):
         seed: of its draws.
     """
 
-    name = "random"
+    name, learns = "random", False
 
     def __init__(self, n_actions: int, seed: int = 0) -> None:
         self.n_actions = n_actions

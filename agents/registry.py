@@ -20,8 +20,10 @@ BUILT_IN = {
     "ppo": "agents.ppo:PPO",
     "grpo": "agents.grpo:GRPO",
     "reinforce": "agents.reinforce:Reinforce",
+    "maskable_ppo": "agents.maskable_ppo:MaskablePPOAgent",
     "random": "agents.random_agent:RandomAgent",
     "scripted": "agents.scripted:ScriptedAgent",
+    "chat": "agents.chat:ChatAgent",
 }
 _registered: dict[str, type[Agent] | str] = {}
 

@@ -26,6 +26,7 @@ from agents.environment import (
     next_token_mask,
     prefixes,
     remaining,
+    reset,
     row_info,
     stop_tokens,
     vocabulary_size,
@@ -150,10 +151,8 @@ def collect(
         seeds: one per row; a run that resets with seeds derived from (run, iteration, row) needs no hidden state.
         indices: the example each row plays (evaluation); drawn by the environment otherwise.
     """
-    options = None if indices is None else {"index": list(indices)}
-    seed: Any = None if seeds is None else list(seeds)  # Gymnasium's annotation forgets the list
-    observation, infos = env.reset(seed=seed, options=options)
-    rows = [_Row(list(map(int, prefix)), len(prefix), info=row_info(infos, i)) for i, prefix in prefixes(observation)]
+    observation, infos = reset(env, seeds, indices)
+    rows = [_Row(list(map(int, prefix)), len(prefix), info=infos[i]) for i, prefix in prefixes(observation)]
     player = _WholeTurns(env) if has_whole_turns(env) else _TokenByToken(env)
     stops, turn_mask, version = stop_tokens(env), next_token_mask(env), engine.weight_version
     seconds = {"generation": 0.0, "verification": 0.0}
@@ -167,6 +166,11 @@ def collect(
             [np.asarray(rows[i].tokens) for i in active],
             budgets, stops, turn_mask or torch.from_numpy(masks[active].copy()), sampling, generator,
         )  # fmt: skip
+        if turn_mask is not None and any(turn.allowed is None for turn in turns):
+            raise RuntimeError(
+                f"{type(engine).__name__} must say which tokens each one could be drawn from (Turn.allowed): in this "
+                "environment that depends on what was written"
+            )
         if engine.weight_version != version:
             raise StaleBatchError(
                 f"the engine's weights changed from version {version} to {engine.weight_version} while a batch was "

@@ -23,7 +23,7 @@ class ScriptedAgent(Agent):
             example id to messages; or a function of the environment, called after `reset`. Messages may be tool calls.
     """
 
-    name, level = "scripted", "text"
+    name, level, learns = "scripted", "text", False
 
     def __init__(self, script: Script = "gold") -> None:
         self.script = script

@@ -30,9 +30,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 from presets import TINY_PPO
 from tests.agents.bandit import BETA, BanditVectorEnv, arm_probabilities, bandit_model, optimum, total_variation
 
-LARGE = PPOConfig(
-    optimizer=OptimizerConfig(learning_rate=1e-6), epochs=1, minibatches=2, micro_batch=32, eval_every=0
-)
+LARGE = PPOConfig(optimizer=OptimizerConfig(learning_rate=1e-6), epochs=1, minibatches=2, micro_batch=32, eval_every=0)
 
 
 @dataclass

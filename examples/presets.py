@@ -43,6 +43,22 @@ def code_repair(args: Callable[..., Any]) -> Any:
     )
 
 
+def code_repair_tools(args: Callable[..., Any]) -> Any:
+    """The same for `CodeRepairTools-v0`: view the program, replace a line, submit.
+
+    The program is not in the prompt, so every answer reads what the environment inserts.
+    """
+    return args(
+        env="llm_envs/CodeRepairTools-v0",
+        env_options=("families", "core", "tool_format", "lines"),
+        total_tokens=260_000,
+        max_length=384,
+        max_new_tokens=96,
+        sft=SFTConfig(steps=1100, batch_size=32),
+        ppo=TINY_PPO,
+    )
+
+
 def transform(args: Callable[..., Any]) -> Any:
     """The same for `Transform-v0`: one token per character, since letters and digits are moved one by one.
 
@@ -119,6 +135,7 @@ def smoke(args: Callable[..., Any]) -> Any:
 
 PRESETS: dict[str, Callable[..., Any]] = {
     "code-repair": code_repair,
+    "code-repair-tools": code_repair_tools,
     "transform": transform,
     "other": other,
     "pretrained": pretrained,
@@ -140,4 +157,9 @@ def preset_name(argv: list[str]) -> str:
         return known.preset
     if known.model != "tiny":
         return "pretrained"
-    return {"Transform-v0": "transform", "CodeRepair-v0": "code-repair"}.get(known.env.split("/")[-1], "other")
+    fitting = {
+        "CodeRepair-v0": "code-repair",
+        "CodeRepairTools-v0": "code-repair-tools",
+        "Transform-v0": "transform",
+    }
+    return fitting.get(known.env.split("/")[-1], "other")

@@ -59,6 +59,7 @@ def test_presets_are_chosen_by_what_is_trained(example):
     chosen = {
         "": "code-repair",
         "--env llm_envs/CodeRepair-v0": "code-repair",
+        "--env llm_envs/CodeRepairTools-v0": "code-repair-tools",
         "--env llm_envs/Transform-v0": "transform",
         "--env llm_envs/Arithmetic-v0": "other",
         "--env my_tasks:llm_envs/Echo-v0": "other",

@@ -15,8 +15,8 @@ START = 5  # the prompt: one token outside the action space
 class BanditVectorEnv(VectorEnv):
     """One action per episode, no whole turns: steps token by token."""
 
-    def __init__(self, num_envs):
-        self.num_envs = num_envs
+    def __init__(self, num_envs, rewards=REWARDS):
+        self.num_envs, self.rewards = num_envs, rewards.numpy()
         self.metadata = {"autoreset_mode": AutoresetMode.DISABLED}
         self.single_action_space = spaces.Discrete(len(REWARDS))
         self.single_observation_space = spaces.Dict(
@@ -33,7 +33,7 @@ class BanditVectorEnv(VectorEnv):
     def step(self, actions):
         self.tokens[:, 1] = actions
         ended = np.ones(self.num_envs, dtype=bool)
-        return self._observation(2), REWARDS.numpy()[actions], ended, ~ended, {}
+        return self._observation(2), self.rewards[actions], ended, ~ended, {}
 
 
 def bandit_model(seed=0):
@@ -60,10 +60,10 @@ def arm_probabilities(model):
     return torch.softmax(model(torch.tensor([[START]], device=model.device)).logits[0, 0, :5], -1)
 
 
-def optimum(reference):
+def optimum(reference, rewards=REWARDS, beta=BETA):
     """(pi*, J*): pi* is proportional to ref exp(R / beta), and J* = beta log sum ref exp(R / beta)."""
-    weights = reference * torch.exp(REWARDS / BETA)
-    return weights / weights.sum(), BETA * float(torch.log(weights.sum()))
+    weights = reference * torch.exp(rewards / beta)
+    return weights / weights.sum(), beta * float(torch.log(weights.sum()))
 
 
 def total_variation(p, q):

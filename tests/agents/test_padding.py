@@ -174,9 +174,7 @@ def test_rows_without_a_verdict_change_no_loss_and_are_counted():
     assert not whole.mask[[1, 3, 4, 6, 7]].any()
     metrics = batch_metrics(whole)
     assert metrics["objective/unscored"] == 5
-    assert_close_metrics(
-        metrics, batch_metrics(alone), but=("objective/unscored", "tokens/", "val/", "mismatch/")
-    )
+    assert_close_metrics(metrics, batch_metrics(alone), but=("objective/unscored", "tokens/", "val/", "mismatch/"))
     (a, grad_a), (b, grad_b) = gradients(agent, alone, [torch.arange(3)]), gradients(agent, whole, [torch.arange(8)])
     assert a == pytest.approx(b, abs=1e-6)
     assert_same_gradients(grad_a, grad_b)

@@ -19,6 +19,7 @@ from llm_envs import TextEnv, TokenVectorEnv
 from tests.agents.small import (
     AB,
     EOS,
+    Letters,
     Scripted,
     gradients,
     llama,
@@ -263,3 +264,19 @@ def test_masks_that_depend_on_the_turn_are_asked_before_every_token_and_stored()
     assert first.tolist() == [1] * 6, "only an a may come first"
     scores = score_rollout(agent.policy, rollout, 4)
     torch.testing.assert_close(scores.logprobs[rollout.real], rollout.logprobs[rollout.real], atol=1e-5, rtol=0)
+
+
+def test_rows_of_gymnasiums_own_vector_environments_play_the_examples_they_are_told():
+    from gymnasium.vector import SyncVectorEnv
+
+    from llm_envs import TokenEnv
+
+    def make():
+        return TokenEnv(TextEnv(make_task(), "train", on_verifier_error="unscored"), tokenizer=Letters(), max_length=40)
+
+    env = SyncVectorEnv([make] * 3, autoreset_mode="Disabled")
+    agent = make_agent(env=env)
+    for indices in ([5, 0, 3], [1, 1, 7]):
+        rollout = collect(env, agent.engine, agent.sampling, torch.Generator().manual_seed(0), indices=indices)
+        assert [info["example_id"] for info in rollout.infos] == [str(index) for index in indices]
+    assert agent.evaluate(env, episodes=8).episodes == 8

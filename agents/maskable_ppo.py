@@ -1,0 +1,254 @@
+"""sb3-contrib's MaskablePPO on token environments: a small transformer that learns from nothing, token by token.
+
+For short answers over small vocabularies. Its rollout buffer keeps a float32 mask of the whole vocabulary for every
+action, `n_steps * n_envs * V * 4` bytes: 0.5 MB for 128 steps of 32 environments and 30 tokens, but for a vocabulary
+of 50,000 it is 26 MB per environment and 128 steps, 0.8 GB for 32 environments. Lower `n_steps` and `n_envs` then, give
+the environment a tokenizer with fewer tokens, or use agent `ppo`, which packs masks into bits. `allowed_tokens` makes
+exploring easier, but masks stay as wide as the vocabulary.
+
+Legend: B rows, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import torch
+from gymnasium.spaces import Box, Dict, Discrete
+
+from agents.base import Agent, AgentError, EnvSource
+from agents.checkpoint import SUMMARY, read_summary, sync, sync_folder
+from agents.prefix_encoder import PrefixEncoder
+from agents.rng import derived_generator, rng_state, set_rng_state
+from agents.sampling import Sampling, draw, log_distribution
+
+MODEL, RNG = "model.zip", "rng.pt"
+DEFAULTS: dict[str, Any] = {
+    "n_steps": 32, "batch_size": 256, "n_epochs": 4, "learning_rate": 1e-3, "gamma": 1.0, "gae_lambda": 0.95,
+    "ent_coef": 0.01,
+}  # fmt: skip
+"""Where SB3's own defaults are made for long episodes: answers are short, and the reward is at their end."""
+
+
+class MaskablePPOAgent(Agent):
+    """sb3-contrib's MaskablePPO with a `PrefixEncoder`; build it with `make`.
+
+    An episode whose judge broke counts as one that was cut off: the critic's value stands for its score.
+
+    Args:
+        algorithm: a `sb3_contrib.MaskablePPO` on SB3's own vector of single environments, which is also how to get at
+            callbacks, loggers and everything else of SB3.
+        settings: what `make` was given, for checkpoints.
+        rng: states of the generators that SB3 shares with the whole process; it gets them back while it learns.
+    """
+
+    name = "maskable_ppo"
+
+    def __init__(self, algorithm: Any, settings: Mapping[str, Any], rng: dict[str, Any]) -> None:
+        self.algorithm, self.settings, self.rng = algorithm, dict(settings), rng
+        self.acting = derived_generator([settings["seed"], 1], algorithm.device)  # of `predict` alone
+
+    @classmethod
+    def make(
+        cls,
+        env: EnvSource,
+        *,
+        env_options: Mapping[str, Any] | None = None,
+        n_envs: int = 32,
+        seed: int = 0,
+        width: int = 64,
+        layers: int = 2,
+        heads: int = 4,
+        **options: Any,
+    ) -> MaskablePPOAgent:
+        """Build the agent and `n_envs` single environments, stepped one after the other in this process.
+
+        Args:
+            env: a registered id of the token level, or a function that makes one such environment.
+            env_options: keyword arguments of `gymnasium.make`.
+            n_envs: environments.
+            seed: of weights, draws, minibatches and the environments.
+            width, layers, heads: of the `PrefixEncoder`.
+            options: MaskablePPO's own keyword arguments; those in `DEFAULTS` have other defaults here.
+
+        Raises:
+            AgentError: not a token-level environment, or an option that MaskablePPO does not have.
+        """
+        from sb3_contrib import MaskablePPO
+        from stable_baselines3.common.vec_env import DummyVecEnv
+
+        if width % heads:
+            raise AgentError(f"width must be a multiple of heads, got {width} and {heads}")
+        settings = {"n_envs": n_envs, "seed": seed, "width": width, "layers": layers, "heads": heads, **options}
+        make_env = maker(env, env_options)
+        spaces_of(make_env)
+        encoder = {"width": width, "layers": layers, "heads": heads}
+        kwargs = {**DEFAULTS, **options}
+        kwargs["policy_kwargs"] = {
+            "features_extractor_class": PrefixEncoder, "features_extractor_kwargs": encoder,
+            "net_arch": {"pi": [], "vf": [width]}, **kwargs.get("policy_kwargs", {}),
+        }  # fmt: skip
+        rows = DummyVecEnv([make_env] * n_envs)
+        outside = rng_state()
+        try:
+            algorithm = MaskablePPO("MultiInputPolicy", rows, seed=seed, **kwargs)  # reseeds the whole process
+            return cls(algorithm, settings, rng_state())
+        except BaseException as error:
+            rows.close()
+            if isinstance(error, TypeError):
+                raise AgentError(f"MaskablePPO refuses its options: {error}") from error
+            raise
+        finally:
+            set_rng_state(outside)
+
+    @property
+    def num_timesteps(self) -> int:  # type: ignore[override]
+        """Tokens written for training so far."""
+        return self.algorithm.num_timesteps
+
+    def learn(self, total_timesteps: int, callback: Any = None) -> MaskablePPOAgent:
+        """Train until that many tokens have been written in all; `callback` is SB3's."""
+        missing = total_timesteps - self.num_timesteps
+        masks = self.algorithm.env.envs[0].has_wrapper_attr("action_masks")
+        if missing > 0:
+            with self._own_randomness():
+                self.algorithm.learn(missing, callback, reset_num_timesteps=False, use_masking=masks)
+        return self
+
+    @torch.no_grad()
+    def predict(self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False,
+                action_masks: np.ndarray | None = None) -> tuple[Any, Any]:  # fmt: skip
+        """The next token of each observation; without masks, any."""
+        policy, single = self.algorithm.policy, np.ndim(observation["tokens"]) == 1
+        policy.set_training_mode(False)
+        inputs = {}
+        for key in policy.observation_space.spaces:
+            value = torch.tensor(np.asarray(observation[key]), device=policy.device)
+            inputs[key] = value[None] if single else value
+        logits = policy.get_distribution(inputs).distribution.logits
+        allowed = torch.ones_like(logits, dtype=torch.bool)
+        if action_masks is not None:
+            allowed &= torch.tensor(np.asarray(action_masks), dtype=torch.bool, device=policy.device)
+        sampling = Sampling(greedy=deterministic)
+        actions = draw(log_distribution(logits, sampling, allowed), sampling, self.acting).cpu().numpy()
+        return (actions[0] if single else actions), state
+
+    def save(self, folder: str | Path) -> None:
+        """Write a checkpoint, whole or not at all; SB3 itself loads its `model.zip`.
+
+        Raises:
+            FileExistsError: the folder exists.
+            OSError: it cannot be written.
+        """
+        folder = Path(folder)
+        if folder.exists():
+            raise FileExistsError(f"checkpoint folder {folder} exists; give a new one")
+        space, actions = self.algorithm.observation_space, self.algorithm.action_space
+        plain = {name: value for name, value in self.settings.items() if is_plain(value)}
+        summary = {
+            "agent": self.name, "num_timesteps": self.num_timesteps, "settings": plain,
+            "not_saved": sorted(self.settings.keys() - plain.keys()),
+            "observation_space": str(space), "action_space": str(actions),
+        }  # fmt: skip
+        unfinished = folder.with_name(folder.name + ".unfinished")
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir(parents=True)
+        try:
+            self.algorithm.save(unfinished / MODEL)
+            torch.save({"global": self.rng, "acting": self.acting.get_state()}, unfinished / RNG)
+            (unfinished / SUMMARY).write_text(json.dumps(summary, indent=2) + "\n")
+            sync(unfinished)
+            os.replace(unfinished, folder)
+            sync_folder(folder.parent)
+        except BaseException:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            raise
+
+    @classmethod
+    def load(
+        cls, folder: str | Path, env: EnvSource, *, env_options: Mapping[str, Any] | None = None, **options: Any
+    ) -> MaskablePPOAgent:
+        """An agent from `save`, which can go on learning (the environments start new episodes).
+
+        Args:
+            folder: the checkpoint; nothing in it is executed.
+            env, env_options: as of `make`.
+            options: as of `make`; the checkpoint's own where left out.
+
+        Raises:
+            AgentError: no checkpoint, another agent's, one for other spaces, or one whose settings held functions
+                (schedules), which must be given again.
+        """
+        summary = read_summary(Path(folder), cls.name)
+        own = spaces_of(maker(env, env_options))
+        for name, space in zip(("observation_space", "action_space"), own, strict=True):
+            if str(space) != summary[name]:
+                raise AgentError(f"{folder} was trained with {name} {summary[name]}, the environment has {space}")
+        missing = [name for name in summary["not_saved"] if name not in options]
+        if missing:
+            raise AgentError(f"{folder} cannot hold the settings {', '.join(missing)}: pass them to load")
+        agent = cls.make(env, env_options=env_options, **{**summary["settings"], **options})
+        agent.algorithm.set_parameters(Path(folder) / MODEL, device=agent.algorithm.device)
+        agent.algorithm.num_timesteps = summary["num_timesteps"]
+        state = torch.load(Path(folder) / RNG, weights_only=True)
+        agent.rng = state["global"]
+        agent.acting.set_state(state["acting"].cpu())
+        # Not the episodes that the first run began with.
+        agent.algorithm.env.seed(derived_seed(agent.settings["seed"], agent.num_timesteps))
+        return agent
+
+    @contextmanager
+    def _own_randomness(self) -> Iterator[None]:
+        """SB3 draws from the process's generators: lend it this agent's states, so that nobody else's draws change."""
+        outside = rng_state()
+        set_rng_state(self.rng)
+        try:
+            yield
+        finally:
+            self.rng = rng_state()
+            set_rng_state(outside)
+
+
+def maker(env: EnvSource, env_options: Mapping[str, Any] | None) -> Callable[[], gym.Env]:
+    """A function that makes one environment."""
+    if not isinstance(env, str):
+        return env
+    return lambda: gym.make(env, disable_env_checker=True, **(env_options or {}))
+
+
+def spaces_of(make_env: Callable[[], gym.Env]) -> tuple[Dict, Discrete]:
+    """Observation and action space.
+
+    Raises:
+        AgentError: they are not a token level's.
+    """
+    env = make_env()
+    space, actions = env.observation_space, env.action_space
+    env.close()
+    if not isinstance(space, Dict) or not isinstance(actions, Discrete):
+        raise AgentError(f"expected a token-level environment (Dict observations, Discrete actions), got {env}")
+    for key in ("tokens", "length"):
+        if not isinstance(space.get(key), Box):
+            raise AgentError(f"expected observations with a Box 'tokens' and a Box 'length', got {space}")
+    return space, actions
+
+
+def is_plain(value: Any) -> bool:
+    """Whether JSON holds it."""
+    try:
+        return json.loads(json.dumps(value)) == value
+    except (TypeError, ValueError):
+        return False
+
+
+def derived_seed(*numbers: int) -> int:
+    """A seed that depends on these numbers."""
+    return int(np.random.SeedSequence(numbers).generate_state(1)[0])
