@@ -64,6 +64,12 @@ def test_a_run_of_no_iterations_has_a_record():
     assert made["weights"]["policy"] == made["weights"]["reference"]
 
 
+def test_what_is_no_record_is_not_returned():
+    agent = make_agent()
+    with pytest.raises(ValueError, match="record.json: settings"):
+        acceptance_record(agent, ["no", "settings"], make_task(), {}, {}, [], {})
+
+
 def broken(record, path, value):
     """The record with one entry changed; without it when the value is `...`."""
     made = copy.deepcopy(record[0])

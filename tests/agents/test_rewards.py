@@ -172,3 +172,14 @@ def test_a_reward_that_is_not_finite_is_refused_and_names_its_row(value):
     rollout.rewards[2, 3] = value
     with pytest.raises(ValueError, match="row 2 a reward that is not finite"):
         agent.score(rollout)
+
+
+def test_a_score_of_zero_is_a_score_like_any_other():
+    """A 0/1 verifier gives it most of the time: it is normalised, charged for length, and counted."""
+    agent, batch = scripted_batch([[2, EOS], [0, EOS]], kl__coef=0.0, recompute_logprobs=True)
+    batch.rollout.rewards[0] = 0.0
+    assert batch.rollout.judged.tolist() == [True, True]
+    moments = Moments()
+    found = processed_rewards(batch.rollout, RewardConfig(normalize=True), moments)
+    assert (moments.count, moments.mean) == (2, 1.0)
+    assert found.sum(1).tolist() == [-1.0, 1.0]
