@@ -118,7 +118,7 @@ def run_one(args: One) -> None:
         agent.learn(stage)
         trained += time.perf_counter() - started
         last = stage == stages[-1]
-        episodes = list(agent.play(env, range(500 if last else 200), env_options=held_out, rows=128))
+        episodes = list(agent.play(env, range(500 if last and args.warmed_up else 200), env_options=held_out, rows=128))
         passed = float(np.mean([bool(e.info.get("verdict", {}).get("passed")) for e in episodes]))
         curve.append([agent.num_timesteps, float(np.mean([e.score for e in episodes])), passed, trained])
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -22,7 +22,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from random import Random
 from typing import Any, Literal
 
 import gymnasium as gym
@@ -38,14 +37,14 @@ from agents.jsonable import jsonable
 from agents.models import TinyConfig, add_adapter, build_tiny, load_pretrained, train_tokenizer
 from agents.optimizer import NonFiniteError
 from agents.perturbation import Sensitivity, reward_sensitivity
-from agents.policy import Policy
 from agents.ppo import PPO, PPOBatch, PPOConfig
 from agents.record import acceptance_record
 from agents.report import Progress, result_table
 from agents.run import RunFolder
 from agents.scoring import LogprobMismatchError
-from agents.sft import SFTConfig, sft
+from agents.sft import SFTConfig
 from presets import PRESETS, preset_name
+from warm_up import task_of, transcript, warm_up
 
 
 @dataclass
@@ -153,7 +152,7 @@ def train(
     if checkpoint is not None:  # whatever training changed later, the reference is this
         load_model(parts.model, warmed_up)
     elif args.model == "tiny":
-        seconds["warm-up"] = warm_up(args, parts, autocast, progress)
+        seconds["warm-up"] = warm_up(args, parts, autocast, progress.warm_up)
     model = add_adapter(parts.model, args.adapter, args.seed) if args.adapter else parts.model
     agent = PPO(
         model, parts.env, args.ppo, eval_env=next(iter(parts.held_out.values()), None), run=run,
@@ -236,13 +235,6 @@ def make_env(args: Args, split: str, tokenizer: Any, gold: Sequence[str] = ()) -
         raise ValueError(f"--env expects a token-level environment of llm_envs, got {args.env!r}: {error}") from error
 
 
-def task_of(env: Any) -> Any:
-    """The task behind an environment: the text-level environment of a row knows it."""
-    if not isinstance(env, llm_envs.TokenVectorEnv) or not isinstance(env.envs[0].unwrapped, llm_envs.TextEnv):
-        raise ValueError(f"--env expects a token-level environment over a task of llm_envs, got {env!r}")
-    return env.envs[0].unwrapped.task
-
-
 def check_problems(env: Any, must_pass: bool, shown: int = 10_000, judged: int = 32) -> None:
     """Find what would stop a run halfway: prompts that do not fit, a judge that does not work, and (`must_pass`: by the
     task's own judge) tests that the known solution fails."""
@@ -260,44 +252,6 @@ def check_problems(env: Any, must_pass: bool, shown: int = 10_000, judged: int =
                 f"example {examples[index].id!r}: its own solution should pass, but gets {verdict['kind']!r} "
                 f"({verdict['feedback']})"
             )
-
-
-def prompt_text(example: Any) -> str:
-    """A prompt as the plain message format shows it."""
-    prompt = example.prompt
-    return prompt if isinstance(prompt, str) else "\n\n".join(message["content"] for message in prompt)
-
-
-def warm_up(args: Args, parts: Parts, autocast: torch.dtype | None, progress: Progress) -> float:
-    """Supervised fine-tuning on the task's own demonstrations; returns seconds."""
-    examples: Sequence[Any] = parts.task.problems(args.split)
-    rng, n = Random(args.seed), min(args.problems, len(examples))
-    order: list[int] = []
-
-    def demonstration(number: int) -> list[tuple[list[int], bool]]:
-        if not order:
-            order.extend(rng.sample(range(n), n))
-        index = order.pop()
-        messages = parts.task.demonstrate(examples[index], rng)
-        segments = []
-        for text, own in transcript(parts.env, index, [messages] if isinstance(messages, str) else messages):
-            ids = parts.tokenizer.encode(text, add_special_tokens=False)
-            segments.append(([*ids, parts.tokenizer.eos_token_id] if own else ids, own))
-        return segments
-
-    policy = Policy(parts.model, value_head=False, autocast_dtype=autocast)
-    return sft(policy, demonstration, args.sft, progress.warm_up)
-
-
-def transcript(env: Any, index: int, messages: Sequence[str]) -> list[tuple[str, bool]]:
-    """An episode in which the policy writes these messages: (text, whether the policy writes it), the end left out."""
-    row = env.envs[0]
-    texts = [(prompt_text(task_of(env).problems(row.unwrapped.split)[index]), False)]
-    if len(messages) > 1:
-        row.reset(options={"index": index})
-    for message in messages[:-1]:
-        texts += [(str(message), True), (row.step(message)[0], False)]
-    return [*texts, (str(messages[-1]), True)]
 
 
 def evaluate_all(agent: PPO, held_out: dict[str, Any], args: Args) -> dict[str, Evaluation]:

@@ -9,7 +9,7 @@ import torch
 from agents.engine import TorchEngine
 from agents.kl import effective_sample_size, importance_weights
 from agents.metrics import batch_metrics
-from agents.rollout import StaleBatchError
+from agents.rollout import StaleBatchError, collect
 from agents.sampling import Sampling
 from agents.scoring import LogprobMismatchError, compare_logprobs, score_rollout
 from tests.agents.small import gradients, iterate, make_agent
@@ -173,6 +173,16 @@ def test_a_batch_is_updated_on_once():
     batch = agent.score(agent.collect())
     agent.update(batch)
     with pytest.raises(StaleBatchError, match=r"written by weights .* \(version 0\).* policy is now .* \(version 1\)"):
+        agent.update(batch)
+
+
+def test_a_batch_whose_weights_nobody_hashed_is_updated_on_once_all_the_same():
+    agent = make_agent()
+    rollout = collect(agent.env, agent.engine, agent.sampling, torch.Generator().manual_seed(0))
+    assert rollout.fingerprint == ""
+    batch = agent.score(rollout)
+    agent.update(batch)
+    with pytest.raises(StaleBatchError, match=r"written by weights \? \(version 0\)"):
         agent.update(batch)
 
 

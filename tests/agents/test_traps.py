@@ -2,7 +2,7 @@
 
  1  ratio is not 1 before an update       test_ratio::test_ratio_is_one_within_1e_5_however_minibatches_are_composed
  2  left padding without positions        test_ratio::test_left_padding_changes_no_next_token_log_prob
- 3  dropout                               test_ratio::test_dropout_never_acts
+ 3  dropout                               test_traps::test_dropout_never_acts_in_train_mode
  4  checkpointing switched off            test_traps::test_an_update_with_gradient_checkpointing_does_checkpoint
  5  reference without the temperature     test_value_and_reference::test_the_reference_is_scored_at_the_sampling_temperature
  6  log-probs divided by the temperature  test_sampling::test_temperature_divides_logits_and_not_log_probs
@@ -57,7 +57,7 @@ import torch
 from agents.ppo import objective
 from agents.rollout import collect
 from agents.sampling import Sampling
-from tests.agents.small import EOS, MODELS, Scripted, iterate, llama, make_agent, make_env
+from tests.agents.small import EOS, MODELS, Scripted, gpt2, iterate, llama, make_agent, make_env
 from tests.agents.test_rollouts import Inserting
 
 LINES = re.findall(r"^ *(\d+)  .*  (\S+::\S+|there is one process)$", __doc__ or "", re.M)
@@ -172,6 +172,15 @@ def test_an_update_with_gradient_checkpointing_does_checkpoint(monkeypatch, name
             monkeypatch.setattr(module, "_gradient_checkpointing_func", checkpoint)
     agent.step(batch, torch.arange(8))
     assert len(calls) == 2, "one for each layer"
+
+
+@pytest.mark.parametrize("model", [lambda: gpt2(dropout=0.5), lambda: llama(attention_dropout=0.5)])
+def test_dropout_never_acts_in_train_mode(model):
+    """Checkpointing needs train mode, which is where dropout would act."""
+    agent = make_agent(model(), gradient_checkpointing=True, recompute_logprobs=True, minibatches=1)
+    batch = agent.score(agent.collect())
+    assert agent.step(batch, torch.arange(8))["val/ratio"] == pytest.approx(1.0, abs=1e-6)
+    assert agent.policy.model.training
 
 
 @pytest.mark.parametrize("name", MODELS)
