@@ -32,10 +32,10 @@ from agents.sampling import Sampling, draw, log_distribution
 
 MODEL, RNG = "model.zip", "rng.pt"
 DEFAULTS: dict[str, Any] = {
-    "n_steps": 32, "batch_size": 256, "n_epochs": 4, "learning_rate": 1e-3, "gamma": 1.0, "gae_lambda": 0.95,
-    "ent_coef": 0.01,
+    "n_steps": 32, "batch_size": 256, "n_epochs": 2, "learning_rate": 3e-3, "gamma": 1.0, "gae_lambda": 0.95,
+    "ent_coef": 0.05,
 }  # fmt: skip
-"""Where SB3's own defaults are made for long episodes: answers are short, and the reward is at their end."""
+"""SB3's own are made for long episodes; these taught `examples/reverse_words.py` to three seeds of three."""
 
 
 class MaskablePPOAgent(Agent):
@@ -62,7 +62,7 @@ class MaskablePPOAgent(Agent):
         env: EnvSource,
         *,
         env_options: Mapping[str, Any] | None = None,
-        n_envs: int = 32,
+        n_envs: int = 64,
         seed: int = 0,
         width: int = 64,
         layers: int = 2,

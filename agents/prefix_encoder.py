@@ -50,7 +50,7 @@ class PrefixEncoder(nn.Module):
         self.padding = int(tokens.high.max()) + 1  # a token of its own
         self.embedding = nn.Embedding(self.padding + 1, width)
         self.positions = nn.Embedding(tokens.shape[0], width)
-        nn.init.normal_(self.positions.weight, std=0.5)
+        nn.init.normal_(self.positions.weight, std=0.5)  # beside token embeddings of size 1
         self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))
         self.norm = nn.LayerNorm(width)
         remaining: Any = observation_space.spaces.get("remaining")
@@ -70,4 +70,4 @@ class PrefixEncoder(nn.Module):
         features = self.norm(hidden[torch.arange(len(last), device=last.device), last])
         if self.budget is None:
             return features
-        return torch.cat([features, observation["remaining"].float().reshape(-1, 1) / float(self.budget)], 1)
+        return torch.cat([features, observation["remaining"].float().reshape(-1, 1) / max(1.0, float(self.budget))], 1)

@@ -25,14 +25,14 @@ letters.pre_tokenizer = pre_tokenizers.Split(Regex(r"[\s\S]"), "isolated")
 letters.decoder = decoders.Fuse()
 rng = Random(0)
 words = list(dict.fromkeys("".join(rng.choices(ascii_lowercase, k=rng.randint(2, 4))) for _ in range(6000)))
+records = [{"word": word, "answer": word[::-1]} for word in words]
 
 register_task(
     "ReverseWord",
-    problems={"train": [{"word": w, "answer": w[::-1]} for w in words[:-200]],
-              "test": [{"word": w, "answer": w[::-1]} for w in words[-200:]]},
+    problems={"train": records[400:], "validation": records[200:400], "test": records[:200]},
     prompt="{word}\n",
     verifier=share_of_letters,
     max_new_tokens=5,
     tokenizer=letters,
     max_length=10,
-)  # fmt: skip
+)

@@ -27,16 +27,18 @@ class Args:
     """Registered id of a token-level environment."""
     train_split: str = "train"
     """Split to train on."""
+    validation_split: str = "validation"
+    """Held-out split that says when to stop."""
     test_split: str = "test"
-    """Held-out split."""
+    """Held-out split of the score at the end."""
     total_tokens: int = 500_000
     """Tokens to learn from, at most."""
     good_enough: float = 0.98
-    """Mean held-out score at which training ends early."""
+    """Mean score on the validation split at which training ends early."""
     eval_every: int = 25_000
-    """Tokens between held-out evaluations, of greedy answers."""
+    """Tokens between evaluations, of greedy answers."""
     eval_problems: int = 200
-    """Problems of a held-out evaluation."""
+    """Problems of an evaluation."""
     n_envs: int = 64
     """Environments that are stepped together."""
     n_steps: int = 32
@@ -56,7 +58,7 @@ class Args:
 
 
 def main(args: Args) -> float:
-    """Train, evaluate now and then, save; returns the held-out score."""
+    """Train, evaluate now and then, save; returns the score on the test split."""
     torch.set_num_threads(1)  # a model this small is slower on more
     if args.out is not None and args.out.exists():
         raise ValueError(f"--out {args.out} exists; give a new folder")
@@ -64,22 +66,23 @@ def main(args: Args) -> float:
     names = ("n_envs", "n_steps", "learning_rate", "n_epochs", "batch_size", "ent_coef", "seed")
     options = {name: getattr(args, name) for name in names}
     agent = agents.make("maskable_ppo", args.env, env_options={"split": args.train_split}, **options)
-    score = held_out(agent, args)
     while True:
-        print(f"{agent.num_timesteps:>8} tokens, {time.perf_counter() - started:4.0f} s: held-out score {score:.3f}")
+        score = evaluate(agent, args, args.validation_split)
+        print(f"{agent.num_timesteps:>8} tokens, {time.perf_counter() - started:4.0f} s: validation score {score:.3f}")
         if score >= args.good_enough or agent.num_timesteps >= args.total_tokens:
             break
         agent.learn(min(agent.num_timesteps + args.eval_every, args.total_tokens))
-        score = held_out(agent, args)
+    score = evaluate(agent, args, args.test_split)
+    print(f"test score {score:.3f}")
     if args.out is not None:
         agent.save(args.out)
         print(f"saved in {args.out}")
     return score
 
 
-def held_out(agent: agents.Agent, args: Args) -> float:
+def evaluate(agent: agents.Agent, args: Args, split: str) -> float:
     """Mean score of greedy answers to problems that training does not see."""
-    options = {"split": args.test_split}
+    options = {"split": split}
     episodes = agent.play(
         args.env, range(args.eval_problems), env_options=options, deterministic=True, rows=args.eval_problems
     )

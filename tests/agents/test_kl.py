@@ -141,6 +141,16 @@ def test_the_coefficient_moves_between_batches_and_is_logged_as_it_was_used():
     assert logged[2][0] == pytest.approx(0.1 * 0.98 * 1.02)  # then it was above its target
 
 
+def test_the_coefficient_survives_a_checkpoint(tmp_path):
+    def agent():
+        return make_agent(kl__target=6.0, kl__horizon=80)
+
+    first = iterate(agent(), 2)
+    first.save(tmp_path / "checkpoint")
+    assert first.kl.coef != 0.05
+    assert agent().restore(tmp_path / "checkpoint").kl.coef == first.kl.coef
+
+
 def test_a_critic_that_warms_up_moves_no_coefficient():
     agent = iterate(make_agent(kl__target=6.0, kl__horizon=80, critic__warmup=2), 2)
     assert agent.kl.coef == 0.05

@@ -265,7 +265,7 @@ def test_the_example_runs_saves_and_refuses(tmp_path):
     done = run_example(*short, "--out", tmp_path / "agent")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    assert [line.split()[0] for line in done.stdout.splitlines()] == ["0", "64", "saved"]
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["0", "64", "test", "saved"]
     assert (tmp_path / "agent" / "checkpoint.json").exists()
     refused = run_example(*short, "--out", tmp_path / "agent")
     assert refused.returncode == 1

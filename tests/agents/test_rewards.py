@@ -115,16 +115,6 @@ def test_rows_without_a_verdict_have_no_score_to_process():
     assert rewards.sum(1).tolist() == [-2.0, 0.0, -1.0]
 
 
-def test_a_score_of_zero_is_processed_like_any_other():
-    agent, batch = scripted_batch(TURNS[:2], kl__coef=0.0)
-    batch.rollout.rewards[0] = 0.0  # the scores are 0 and 2
-    moments = Moments()
-    config = RewardConfig(normalize=True, length_budget=0, length_penalty=0.5, score_range=(0.0, 2.0))
-    rewards = processed_rewards(batch.rollout, config, moments)
-    assert (moments.count, moments.mean, moments.std) == (2, 1.0, 1.0)
-    assert rewards.sum(1).tolist() == [-2.0, 0.0]
-
-
 def test_an_episode_cut_off_from_outside_has_no_score_to_process():
     env = make_env(2, max_episode_steps=2)
     agent = make_agent(env=env, mismatch_tolerance=1e9)
