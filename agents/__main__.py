@@ -21,9 +21,11 @@ import gymnasium as gym
 from rich.console import Console
 
 import agents
+from agents.checkpoint import SUMMARY, read_summary
 from agents.evaluate import powers_of_two
 from agents.jsonable import jsonable
 from agents.results import by_family, evaluate_agent, summarise, summary_table
+from agents.run import write_json
 
 
 @dataclass
@@ -89,7 +91,7 @@ def evaluate(args: Evaluate) -> None:
     out = args.out or Path("evaluations") / f"{default_name(args)}.jsonl"
     results = evaluate_agent(
         agent, args.env, problems(args, env_options), out, k=args.k, env_options=env_options,
-        deterministic=args.greedy, seed=args.seed, rows=args.rows,
+        deterministic=args.greedy, seed=args.seed, rows=args.rows, which=identity(args, options),
     )  # fmt: skip
     ks = powers_of_two(args.k)
     everything = summarise(results, ks)
@@ -99,8 +101,16 @@ def evaluate(args: Evaluate) -> None:
     console.print(summary_table(f"{args.agent} on {args.env}, {args.split}", groups, "reward"))
     console.print(f"verdicts: {', '.join(f'{kind} {n}' for kind, n in everything.kinds.items()) or 'none'}")
     summary = out.with_suffix(".summary.json")
-    summary.write_text(json.dumps(jsonable({"all": everything, "families": families}), indent=2) + "\n")
+    write_json(summary, {"all": everything, "families": families})
     console.print(f"answers: {out}, summary: {summary}", soft_wrap=True)
+
+
+def identity(args: Evaluate, options: dict[str, Any]) -> dict[str, Any]:
+    """What tells this agent from others of its name."""
+    which: dict[str, Any] = {"options": options}
+    if args.checkpoint is not None and (args.checkpoint / SUMMARY).exists():
+        which["weights"] = read_summary(args.checkpoint).get("weights")
+    return which
 
 
 def problems(args: Evaluate, env_options: dict[str, Any]) -> range:
@@ -164,6 +174,12 @@ def main() -> None:
             evaluate(args)
     except (ValueError, ImportError, OSError, TypeError, gym.error.Error) as error:
         raise SystemExit(f"error: {error}") from error
+    except RuntimeError as error:
+        if "VerifierError" not in (base.__name__ for base in type(error).__mro__):  # not ours to import
+            raise
+        raise SystemExit(f"error: the judge does not work: {error}") from error
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
 
 
 if __name__ == "__main__":

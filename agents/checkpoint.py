@@ -170,11 +170,17 @@ def load_trainer_state(agent: OnPolicyAgent, state: dict[str, Any]) -> None:
     """Take it back."""
     for name in COUNTERS:
         setattr(agent, name, state[name])
+    own = [{name: value for name, value in group.items() if name != "params"} for group in agent.optimizer.param_groups]
     agent.optimizer.load_state_dict(state["optimizer"])
-    agent.engine.weight_version, agent.kl.coef = state["weight_version"], state["kl_coef"]
+    for group, settings in zip(agent.optimizer.param_groups, own, strict=True):
+        group.update(settings)  # moments are restored, settings are the agent's own
+    agent.engine.weight_version = state["weight_version"]
+    if agent.config.kl.target is not None:
+        agent.kl.coef = state["kl_coef"]
     agent.score_moments = Moments(**state["score_moments"])
     agent.load_extra_state(state["extra"])
-    agent.acting.set_state(state["acting"])
+    if len(state["acting"]) == len(agent.acting.get_state()):  # another device has another kind of state
+        agent.acting.set_state(state["acting"])
     set_rng_state(state["rng"])
 
 

@@ -30,17 +30,19 @@ class Evaluation:
     greedy: float
     """Share of problems whose greedy answer passes (pass@1)."""
     sampled: float
-    """Share of sampled answers that pass (pass@1)."""
+    """Share of sampled answers that pass (pass@1), mean over problems."""
     greedy_score: float
     """Mean raw score of the greedy answers."""
     sampled_score: float
     """Mean raw score of the sampled answers."""
     episodes: int
     """Problems."""
+    unscored: int
+    """Answers without a verdict, since the judge broke; they count in no rate."""
     samples: int
     """Sampled answers of each."""
     pass_at: dict[int, float]
-    """k -> unbiased pass@k of the sampled answers (Chen et al. 2021), k = 1, 2, 4, ... samples."""
+    """k -> unbiased pass@k of the sampled answers (Chen et al. 2021), k = 1, 2, 4, ... as many as each problem has."""
     intervals: dict[str, tuple[float, float]]
     """95% bootstrap intervals over problems of `greedy`, `sampled` and the largest pass@k."""
     judges: dict[str, dict[str, float]]
@@ -92,6 +94,10 @@ def evaluate(
 ) -> Evaluation:
     """Play the first `episodes` problems of the environment's split once greedily and `samples` times sampled."""
     available = attribute(env, "num_examples")
+    if samples > 1 and available is None:
+        raise ValueError(
+            "several answers per problem need an environment that has num_examples and plays what it is told"
+        )
     indices = np.arange(episodes if available is None else min(episodes, int(available)))
     greedy = Played(env, engine, Sampling(sampling.temperature, greedy=True), indices, seed)
     sampled = Played(env, engine, sampling, np.repeat(indices, samples), seed)
@@ -101,22 +107,22 @@ def evaluate(
         log_ratios.append((own - ref).sum(1)[:n])
     ratios = torch.cat(log_ratios)
     passed = np.array([passes(info) for info in sampled.infos]).reshape(len(indices), samples)  # (problems, samples)
-    pass_at = {k: pass_at_k(samples, passed.sum(1), k) for k in powers_of_two(samples)}
-    most = max(pass_at)
-    per_problem = {
-        "greedy": [passes(info) for info in greedy.infos],
-        "sampled": passed.mean(1),
-        "pass@k": pass_at[most],
-    }
+    n = np.array([judged(info) for info in sampled.infos]).reshape(len(indices), samples).sum(1)
+    passed, n = passed[n > 0], n[n > 0]
+    pass_at = {k: pass_at_k(n, passed.sum(1), k) for k in powers_of_two(samples) if len(n) and n.min() >= k}
+    kept_greedy, kept_sampled = judged_scores(greedy), judged_scores(sampled)
+    per_problem: dict[str, Any] = {"greedy": [passes(info) for info in greedy.infos if judged(info)]}
+    per_problem |= {"sampled": passed.sum(1) / n, "pass@k": pass_at[max(pass_at)] if pass_at else []}
     return Evaluation(
-        greedy=pass_rate(greedy.infos),
-        sampled=pass_rate(sampled.infos),
-        greedy_score=float(greedy.scores.mean()),
-        sampled_score=float(sampled.scores.mean()),
+        greedy=pass_rate([info for info in greedy.infos if judged(info)]),
+        sampled=float(per_problem["sampled"].mean()) if len(n) else 0.0,
+        greedy_score=float(kept_greedy.mean()),
+        sampled_score=float(kept_sampled.mean()),
         episodes=len(indices),
+        unscored=sum(not judged(info) for info in (*greedy.infos, *sampled.infos)),
         samples=samples,
         pass_at={k: float(rates.mean()) for k, rates in pass_at.items()},
-        intervals={name: interval(values) for name, values in per_problem.items()},
+        intervals={name: interval(values) for name, values in per_problem.items() if len(values)},
         judges=judge_rates(greedy.infos, sampled.infos),
         kl=float(ratios.mean()),
         kl_min=float(ratios.min()),
@@ -149,9 +155,19 @@ def play(env: VectorEnv, engine: Engine, sampling: Sampling, indices: np.ndarray
             sampling,
             generator,
             seeds=list(range(seed + start, seed + start + env.num_envs)),
-            indices=padded,
+            indices=None if attribute(env, "num_examples") is None else padded,
         )
         yield rollout, len(chunk)
+
+
+def judged(info: dict[str, Any]) -> bool:
+    """Whether the episode's judge worked."""
+    return not info.get("unscored", False)
+
+
+def judged_scores(played: Played) -> torch.Tensor:
+    """Scores of the answers that got one."""
+    return played.scores[torch.tensor([judged(info) for info in played.infos])]
 
 
 def passes(info: dict[str, Any]) -> bool:

@@ -264,10 +264,11 @@ class OnPolicyAgent(PolicyAgent):
             options: as of `make`; the settings are the checkpoint's unless given.
         """
         summary = read_summary(Path(folder), cls.name)
+        config = from_plain(cls.Config, summary["config"])
+        options = {"config": config, "num_envs": getattr(config, "group_size", 64), **options}
         if model is not None:
             return cls.make(env, model=model, **options).restore(folder)
-        model = AutoModelForCausalLM.from_pretrained(folder)
-        return cls.make(env, model=model, **{"config": from_plain(cls.Config, summary["config"]), **options})
+        return cls.make(env, model=AutoModelForCausalLM.from_pretrained(folder), **options)
 
     @property
     def mismatch_tolerance(self) -> float:

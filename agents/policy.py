@@ -137,7 +137,7 @@ class Critic(LanguageModel):
         tokens, lengths, positions = (x.to(self.device) for x in (tokens, lengths, positions))
         self.set_mode()
         with self.autocast():
-            hidden = self.model.base_model(input_ids=tokens, use_cache=False).last_hidden_state
+            hidden = base_of(self.model).base_model(input_ids=tokens, use_cache=False).last_hidden_state
         row = torch.arange(tokens.shape[0], device=self.device)[:, None]
         return self.value_head(hidden[row, states_before(lengths, positions)])
 

@@ -18,7 +18,7 @@ from agents.environment import action_masks as environment_masks
 from agents.environment import prefixes, stop_tokens, vocabulary_size
 from agents.evaluate import Evaluation, evaluate
 from agents.play import make_vec
-from agents.policy import Critic, Policy
+from agents.policy import Critic, Policy, base_of
 from agents.reference import build_reference
 from agents.sampling import Sampling
 from agents.settings import TrainingConfig
@@ -131,6 +131,12 @@ def require_fit(model: Any, env: VectorEnv, engine: Engine | None, sampling: Sam
     n_logits, n_actions = model.get_output_embeddings().weight.shape[0], vocabulary_size(env)
     if n_logits < n_actions:
         raise AgentError(f"the model has {n_logits} logits, fewer than the environment's {n_actions} tokens")
+    base = base_of(model)
+    adapted = [
+        layer for layer in (base.get_input_embeddings(), base.get_output_embeddings()) if hasattr(layer, "base_layer")
+    ]
+    if adapted and getattr(base.config, "tie_word_embeddings", False):
+        raise AgentError("an adapter on embeddings that are tied cannot be merged for a checkpoint; adapt other layers")
     if engine is not None and sampling.cuts and not engine.reports_kept_sets:
         raise AgentError(
             f"{type(engine).__name__} does not report which tokens top_k, top_p and min_p kept, so the trainer "

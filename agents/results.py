@@ -69,6 +69,7 @@ def evaluate_agent(
     deterministic: bool = False,
     seed: int = 0,
     rows: int = 16,
+    which: Mapping[str, Any] | None = None,
 ) -> list[Result]:
     """Have the agent answer each problem `k` times, unless the file says it did.
 
@@ -82,23 +83,28 @@ def evaluate_agent(
         deterministic: greedy answers.
         seed: of draws.
         rows: episodes at once.
+        which: what else tells this agent from others of its name: its weights, its options.
 
     Raises:
         AgentError: the file is of another evaluation.
     """
     header = {"agent": agent.name, "env": str(env), "env_options": jsonable(dict(env_options or {})),
-              "deterministic": deterministic, "seed": seed}  # fmt: skip
+              "deterministic": deterministic, "seed": seed, "which": jsonable(dict(which or {}))}  # fmt: skip
     done = read_results(path, header)
-    missing = [(i, sample) for sample in range(k) for i in indices if (i, sample) not in done]
     with path.open("a") as file:
-        played = agent.play(
-            env, [i for i, _ in missing], env_options=env_options, deterministic=deterministic, seed=seed, rows=rows
-        )
-        for episode in played:
-            result = Result.of(*missing[episode.number], episode)
-            file.write(json.dumps(jsonable(asdict(result))) + "\n")
-            file.flush()
-            done[result.index, result.sample] = result
+        for sample in range(k):
+            missing = [index for index in indices if (index, sample) not in done]
+            if not missing:
+                continue
+            # Draws of its own for each answer to a problem, and for what a resumed file still lacks.
+            own = int(np.random.SeedSequence([seed, sample, missing[0]]).generate_state(1)[0] >> 1)
+            for episode in agent.play(
+                env, missing, env_options=env_options, deterministic=deterministic, seed=own, rows=rows
+            ):
+                result = Result.of(missing[episode.number], sample, episode)
+                file.write(json.dumps(jsonable(asdict(result))) + "\n")
+                file.flush()
+                done[result.index, result.sample] = result
     wanted = [(i, sample) for i in indices for sample in range(k)]
     return [done[key] for key in wanted]
 
@@ -119,6 +125,8 @@ def read_results(path: Path, header: dict[str, Any]) -> dict[tuple[int, int], Re
         results = {(record["index"], record["sample"]): Result(**record) for record in records}
     except (ValueError, TypeError, KeyError) as error:
         raise AgentError(f"{path} does not hold results of an evaluation: {error}") from error
+    if not isinstance(found, dict):
+        raise AgentError(f"{path} does not hold results of an evaluation")
     if found != header:
         differing = sorted(name for name in header if header[name] != found.get(name))
         raise AgentError(f"{path} holds another evaluation (its {', '.join(differing)} differ); give another file")

@@ -68,10 +68,11 @@ class RunFolder:
         """
         if not (self.path / "config.json").exists():
             raise FileNotFoundError(f"{self.path} is not a run folder: config.json is missing")
+        for pattern in ("*.unfinished", "*.removed"):
+            for rest in (self.path / "checkpoints").glob(pattern):
+                shutil.rmtree(rest)
         newest = self.newest_checkpoint()
         iteration = read_summary(newest)["iteration"] if newest is not None else 0
-        for unfinished in (self.path / "checkpoints").glob("*.unfinished"):
-            shutil.rmtree(unfinished)
         for name in ("metrics.jsonl", "samples.jsonl"):
             lines = [line for line in read_lines(self.path / name) if line["iteration"] <= iteration]
             write_text(self.path / name, "".join(json.dumps(line) + "\n" for line in lines))
@@ -150,10 +151,10 @@ class RunFolder:
         """Write the checkpoint `last`; an earlier one is there until the new one is whole."""
         last, earlier = self.checkpoint("last"), self.checkpoint("last.replaced")
         if last.exists():
-            shutil.rmtree(earlier, ignore_errors=True)
+            remove(earlier)
             last.rename(earlier)
         agent.save(last)
-        shutil.rmtree(earlier, ignore_errors=True)
+        remove(earlier)
 
     def record(self, content: dict[str, Any]) -> None:
         """Write `record.json`, replacing an earlier one."""
@@ -167,6 +168,8 @@ class RunFolder:
         """The checkpoint of the latest iteration; folders that are none are passed by."""
         found: list[tuple[int, str, Path]] = []
         for folder in (self.path / "checkpoints").glob("*"):
+            if folder.name.endswith((".unfinished", ".removed")):
+                continue
             try:
                 found.append((read_summary(folder)["iteration"], folder.name, folder))
             except CheckpointError:
@@ -180,13 +183,14 @@ class RunFolder:
         numbered = sorted(folder for folder in (self.path / "checkpoints").glob("*") if folder.name.isdigit())
         for folder in numbered[:-keep]:
             if folder.name != kept:
-                shutil.rmtree(folder)
+                remove(folder)
 
     def stopped(self, batch: Any, iteration: int) -> str:
         """Keep the batch on which training stopped; says where it is and where the last good weights are."""
         file = self.path / "stopped" / f"{iteration:06d}.pt"
         file.parent.mkdir(exist_ok=True)
-        save_batch(file, batch)
+        save_batch(file.with_suffix(".unfinished"), batch)
+        file.with_suffix(".unfinished").rename(file)
         newest = self.newest_checkpoint()
         return f"its batch is {file}, the last good checkpoint: {newest or 'none was written'}"
 
@@ -203,6 +207,15 @@ class RunFolder:
     def _append(self, name: str, lines: list[dict[str, Any]]) -> None:
         with (self.path / name).open("a") as file:
             file.writelines(json.dumps(jsonable(line)) + "\n" for line in lines)
+
+
+def remove(folder: Path) -> None:
+    """Remove a checkpoint; half removed, it is not taken for one."""
+    if folder.exists():
+        gone = folder.with_name(folder.name + ".removed")
+        shutil.rmtree(gone, ignore_errors=True)
+        folder.rename(gone)
+        shutil.rmtree(gone)
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:

@@ -33,6 +33,8 @@ def from_plain(kind: type, content: dict[str, Any]) -> Any:
     """Settings from what `jsonable` made of them; nested dataclasses and tuples are built again."""
     types, values = get_type_hints(kind), {}
     for name, value in content.items():
+        if name not in types:
+            raise ValueError(f"{kind.__name__} has no setting {name!r}; it was written by another version")
         if dataclasses.is_dataclass(types[name]) and isinstance(value, dict):
             value = from_plain(types[name], value)  # type: ignore[arg-type]
         values[name] = tuple(value) if isinstance(value, list) else value

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
+import torch
 import tyro
 from rich.console import Console
 from transformers.utils import logging as transformers_logging
@@ -22,6 +23,7 @@ from transformers.utils import logging as transformers_logging
 from agents.batch import load_batch
 from agents.glass_box import glass_box, glass_table
 from agents.models import add_adapter
+from agents.optimizer import NonFiniteError
 from agents.perturbation import reward_sensitivity
 from agents.ppo import PPO, PPOBatch
 from train_ppo import REFUSALS, build, resumed
@@ -53,12 +55,17 @@ def main(args: Args) -> None:
     parts = build(settings)
     model = add_adapter(parts.model, settings.adapter, settings.seed) if settings.adapter else parts.model
     reference = "adapter" if settings.adapter else "copy"
-    agent = PPO(model, parts.env, replace(settings.ppo, seed=args.seed), reference=reference).restore(args.checkpoint)
+    autocast = torch.bfloat16 if settings.dtype == "bfloat16" else None
+    config = replace(settings.ppo, seed=args.seed)
+    agent = PPO(model, parts.env, config, reference=reference, autocast_dtype=autocast).restore(args.checkpoint)
     batch = load_batch(args.batch, PPOBatch) if args.batch else agent.score(agent.collect())
     sensitivity = reward_sensitivity(agent, batch)
-    for _ in range(args.updates):
-        agent.step(batch, batch.mask.any(1).nonzero().squeeze(1))
     console = Console(width=None if sys.stdout.isatty() else 160)
+    try:
+        for _ in range(args.updates):
+            agent.step(batch, batch.mask.any(1).nonzero().squeeze(1))
+    except NonFiniteError as error:
+        console.print(f"no update: {error}")
     texts = batch.rollout.texts(parts.env.decode)
     for row in range(min(args.rows, len(texts))):
         verdict = batch.rollout.infos[row].get("verdict", {})

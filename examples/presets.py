@@ -23,6 +23,7 @@ TINY_PPO = PPOConfig(
     temperature=0.5,
     eval_every=15,
     eval_episodes=256,
+    checkpoint_every=5,
 )
 """For about a million parameters and a 0/1 verifier; found by a handful of runs of three minutes, not by a search."""
 
@@ -99,6 +100,7 @@ def pretrained(args: Callable[..., Any]) -> Any:
             micro_batch=8,
             gae_lambda=1.0,  # verl, OpenRLHF, Open-Reasoner-Zero
             eval_every=0,
+            checkpoint_every=10,
         ),
     )
 
@@ -116,7 +118,7 @@ def notebook(args: Callable[..., Any]) -> Any:
         max_new_tokens=16,
         total_tokens=16 * 16 * 100,
         eval_problems=64,
-        ppo=PPOConfig(micro_batch=16, eval_every=25),
+        ppo=PPOConfig(micro_batch=16, eval_every=25, checkpoint_every=25),
     )
 
 

@@ -10,6 +10,7 @@ Read `main` first: it is the whole experiment in order. `build` is everything th
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import sys
@@ -35,7 +36,6 @@ from agents.checkpoint import load_model
 from agents.evaluate import Evaluation
 from agents.jsonable import jsonable
 from agents.models import TinyConfig, add_adapter, build_tiny, load_pretrained, train_tokenizer
-from agents.optimizer import NonFiniteError
 from agents.perturbation import Sensitivity, reward_sensitivity
 from agents.ppo import PPO, PPOBatch, PPOConfig
 from agents.record import acceptance_record
@@ -99,6 +99,8 @@ class Args:
         for name in ("rows", "total_tokens", "problems", "eval_problems", "eval_samples", "max_length"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if self.adapter < 0:
+            raise ValueError(f"adapter must be 0 (none) or a rank, got {self.adapter}")
         if self.seed < 0:
             raise ValueError(f"seed must be 0 or more, got {self.seed}")
         if len(self.env_options) % 2:
@@ -181,6 +183,8 @@ def train(
 def build(args: Args) -> Parts:
     """Model, tokenizer and environments; every mistake in the arguments is found here, before anything is written."""
     device = pick_device(args.device)
+    if args.adapter and importlib.util.find_spec("peft") is None:
+        raise ImportError("--adapter needs peft: pip install 'llm-envs[adapter]'")
     if not sys.stdout.isatty():
         transformers_logging.disable_progress_bar()
     tokenizer: Any = None
@@ -283,7 +287,7 @@ def resumed(folder: Path) -> Args:
 
 REFUSALS = (
     ValueError, ImportError, OSError, gym.error.Error, llm_envs.LLMEnvsError, llm_envs.VerifierError,
-    LogprobMismatchError, NonFiniteError,
+    LogprobMismatchError, FloatingPointError,
 )  # fmt: skip
 """What a person can mend; anything else deserves its traceback."""
 

@@ -61,6 +61,8 @@ class PPO(OnPolicyAgent):
         self.critic: Critic | None = None
         if config.critic.kind == "separate":
             dtype = options.get("autocast_dtype")
+            if critic_model is model:
+                raise ValueError("a separate critic needs a model of its own: critic_model is the policy's")
             trunk = independent_copy(model) if critic_model is None else critic_model
             self.critic = Critic(trunk, autocast_dtype=dtype, gradient_checkpointing=config.gradient_checkpointing)
         elif critic_model is not None:

@@ -51,9 +51,11 @@ def run(path: Path, iterations: int) -> PPO:
     # A total far away makes the schedule depend on the tokens sampled; the iterations are what ends the run.
     agent.on_iteration = lambda agent, metrics, batch: _stop(agent, iterations)
     try:
-        agent.learn(3000)
+        if agent.iteration < iterations:
+            agent.learn(3000)
     except Finished:
-        folder.save_last(agent)
+        pass
+    folder.save_last(agent)
     folder.close()
     return agent
 

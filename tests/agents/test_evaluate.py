@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from agents.evaluate import evaluate, pass_rate, wilson_interval
+from agents.evaluate import evaluate, pass_rate, play, wilson_interval
 from agents.sampling import Sampling
+from tests.agents.bandit import BanditVectorEnv, bandit_model
 from tests.agents.small import MODELS, iterate, llama, make_agent, make_env, random_prefixes
 
 
@@ -43,8 +44,9 @@ def test_problems_are_played_in_order_and_rates_are_means():
 
     for index in range(8):
         rollout = collect(env, agent.engine, Sampling(greedy=True), None, indices=[index])
-        passed += [info.get("verdict", {}).get("passed", False) for info in rollout.infos]
-        scores += rollout.scores.tolist()
+        if "verdict" in rollout.infos[0]:  # an answer that broke the judge has no score
+            passed.append(rollout.infos[0]["verdict"]["passed"])
+            scores += rollout.scores.tolist()
     assert evaluation.greedy == np.mean(passed)
     assert evaluation.greedy_score == pytest.approx(np.mean(scores))
     assert 0 < evaluation.greedy < 1
@@ -122,3 +124,21 @@ def test_sampled_actions_follow_the_model():
         expected = torch.softmax(agent.policy.model(torch.from_numpy(prefix)[None]).logits[0, -1], -1)
     frequencies = torch.bincount(torch.from_numpy(drawn), minlength=12) / 4000
     torch.testing.assert_close(frequencies, expected, atol=0.03, rtol=0)
+
+
+def test_answers_without_a_verdict_count_in_no_rate():
+    agent = make_agent()
+    evaluation = run(agent, make_env(), 8, samples=16)
+    assert evaluation.unscored > 0
+    infos = [
+        info for rollout, n in play(make_env(), agent.engine, agent.sampling, np.repeat(np.arange(8), 16), 0)
+        for info in rollout.infos[:n]
+    ]  # fmt: skip
+    problems = [[i["verdict"]["passed"] for i in infos[p : p + 16] if "verdict" in i] for p in range(0, 128, 16)]
+    assert min(map(len, problems)) < 16
+    assert evaluation.sampled == pytest.approx(np.mean([np.mean(passed) for passed in problems if passed]))
+
+
+def test_several_answers_need_problems_that_can_be_asked_for():
+    with pytest.raises(ValueError, match="num_examples"):
+        run(make_agent(bandit_model(), BanditVectorEnv(8)), BanditVectorEnv(8), 8, samples=2)

@@ -14,6 +14,8 @@ from agents.base import AgentError
 from agents.play import InfrastructureError
 from agents.results import Result, by_family, evaluate_agent, summarise
 from agents.scripted import ScriptedAgent
+from llm_envs import TextEnv, TokenEnv
+from tests.agents.small import Letters, make_agent, make_task
 
 ROOT = Path(__file__).parents[2]
 TEXT = "llm_envs/TransformText-v0"
@@ -182,3 +184,28 @@ def test_text_environments_of_others_can_be_played():
 
     agent = ScriptedAgent(lambda env: env.get_wrapper_attr("script")("gold"))
     assert [episode.score for episode in agent.play(make, range(3))] == [1.0] * 3
+
+
+def test_more_answers_later_are_other_answers(tmp_path):
+    agent = make_agent()
+
+    def play(path, k):
+        results = evaluate_agent(agent, token_env, range(8), path, k=k, rows=8)
+        return [(result.index, result.sample, result.score) for result in results]
+
+    play(tmp_path / "grown.jsonl", 1)
+    grown, at_once = play(tmp_path / "grown.jsonl", 3), play(tmp_path / "at-once.jsonl", 3)
+    assert sorted(grown) == sorted(at_once)
+    by_sample = [[score for _, sample, score in grown if sample == k] for k in range(3)]
+    assert by_sample[0] != by_sample[1] != by_sample[2]
+
+
+def token_env():
+    return TokenEnv(TextEnv(make_task(), "train", on_verifier_error="unscored"), tokenizer=Letters(), max_length=40)
+
+
+def test_answers_of_other_weights_are_not_taken_for_this_agents(tmp_path):
+    path = tmp_path / "answers.jsonl"
+    run(path, n=2, which={"weights": "a"})
+    with pytest.raises(AgentError, match="its which differ"):
+        run(path, n=2, which={"weights": "b"})

@@ -180,7 +180,9 @@ def test_judge_rates_by_hand():
 
 def test_pass_at_k_of_an_evaluation_is_that_of_its_answers():
     agent = make_agent(temperature=1.5)
-    evaluation = agent.evaluate(make_env(4), 8, samples=5)
+    env = make_env(4, allowed_tokens=[token for token in range(12) if token != 7])  # an h breaks the judge
+    evaluation = agent.evaluate(env, 8, samples=5)
+    assert evaluation.unscored == 0
     assert (evaluation.episodes, evaluation.samples) == (8, 5)
     assert list(evaluation.pass_at) == [1, 2, 4, 5] == powers_of_two(5)
     assert evaluation.pass_at[1] == pytest.approx(evaluation.sampled)

@@ -110,3 +110,25 @@ def test_a_fingerprint_sees_one_changed_weight():
     with torch.no_grad():
         other.lm_head.weight[3, 3] += 1e-6
     assert weight_fingerprint(model.named_parameters()) != weight_fingerprint(other.named_parameters())
+
+
+@pytest.mark.parametrize("name", ["000009.unfinished", "last.removed"])
+def test_half_a_checkpoint_is_never_the_newest(tmp_path, name):
+    run = RunFolder(tmp_path / "run")
+    run.create({})
+    agent = iterate(make_agent(agent_options={"run": run}, checkpoint_every=1), 2)
+    agent.iteration = 9
+    agent.save(run.checkpoint(name))
+    run.close()
+    again = RunFolder(tmp_path / "run")
+    assert again.newest_checkpoint() == again.resume() == again.checkpoint("000002")
+    assert sorted(path.name for path in (tmp_path / "run" / "checkpoints").iterdir()) == ["000001", "000002"]
+
+
+def test_a_restored_agent_keeps_its_own_settings(tmp_path):
+    iterate(make_agent(), 1).save(tmp_path / "checkpoint")
+    agent = make_agent(optimizer__learning_rate=5e-5, optimizer__weight_decay=0.1, kl__coef=0.9)
+    agent.restore(tmp_path / "checkpoint")
+    assert agent.kl.coef == 0.9
+    assert [group["base_lr"] for group in agent.optimizer.param_groups] == [5e-5, 1e-2]
+    assert all(group["weight_decay"] == 0.1 for group in agent.optimizer.param_groups)
