@@ -170,10 +170,10 @@ def load_trainer_state(agent: OnPolicyAgent, state: dict[str, Any]) -> None:
     """Take it back."""
     for name in COUNTERS:
         setattr(agent, name, state[name])
-    own = [{name: value for name, value in group.items() if name != "params"} for group in agent.optimizer.param_groups]
+    own = [{name: group[name] for name in group.keys() - {"params", "lr"}} for group in agent.optimizer.param_groups]
     agent.optimizer.load_state_dict(state["optimizer"])
     for group, settings in zip(agent.optimizer.param_groups, own, strict=True):
-        group.update(settings)  # moments are restored, settings are the agent's own
+        group.update(settings)  # moments are restored, settings are the agent's own; `learn` makes lr of base_lr
     agent.engine.weight_version = state["weight_version"]
     if agent.config.kl.target is not None:
         agent.kl.coef = state["kl_coef"]

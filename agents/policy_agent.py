@@ -131,14 +131,17 @@ def require_fit(model: Any, env: VectorEnv, engine: Engine | None, sampling: Sam
     n_logits, n_actions = model.get_output_embeddings().weight.shape[0], vocabulary_size(env)
     if n_logits < n_actions:
         raise AgentError(f"the model has {n_logits} logits, fewer than the environment's {n_actions} tokens")
-    base = base_of(model)
-    adapted = [
-        layer for layer in (base.get_input_embeddings(), base.get_output_embeddings()) if hasattr(layer, "base_layer")
-    ]
-    if adapted and getattr(base.config, "tie_word_embeddings", False):
+    if hasattr(model, "get_base_model") and adapts_tied_embeddings(base_of(model)):
         raise AgentError("an adapter on embeddings that are tied cannot be merged for a checkpoint; adapt other layers")
     if engine is not None and sampling.cuts and not engine.reports_kept_sets:
         raise AgentError(
             f"{type(engine).__name__} does not report which tokens top_k, top_p and min_p kept, so the trainer "
             "cannot know the sampler's distribution; sample from all tokens, or with another engine"
         )
+
+
+def adapts_tied_embeddings(base: Any) -> bool:
+    """Whether an adapter sits on an embedding whose weight is also the other one's."""
+    layers = base.get_input_embeddings(), base.get_output_embeddings()
+    adapted = any(hasattr(layer, "base_layer") for layer in layers)
+    return adapted and bool(getattr(base.config, "tie_word_embeddings", False))

@@ -41,13 +41,13 @@ class Args:
     """Problems of an evaluation."""
     n_envs: int = 64
     """Environments that are stepped together."""
-    n_steps: int = 32
+    n_steps: int = 64
     """Tokens of each environment between updates."""
-    learning_rate: float = 3e-3
+    learning_rate: float = 2e-3
     """Of Adam."""
-    n_epochs: int = 2
+    n_epochs: int = 3
     """Passes over each batch."""
-    batch_size: int = 256
+    batch_size: int = 512
     """Tokens of a gradient step."""
     ent_coef: float = 0.05
     """Weight of the entropy bonus: without it a letter that was not found early is never tried again."""
