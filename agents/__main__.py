@@ -49,7 +49,8 @@ class Evaluate:
     verifier: tuple[str, ...] = ()
     """Other verifiers that judge the same answers: names or module:Class."""
     env_options: tuple[str, ...] = ()
-    """Further keyword arguments of the environment, as name value pairs; values are JSON where they can be."""
+    """Further keyword arguments of the environment, as name value pairs; values are JSON where they can be. Those a
+    checkpoint was trained with need not be said."""
     options: tuple[str, ...] = ()
     """Keyword arguments of the agent, as name value pairs."""
     rows: int = 16
@@ -82,10 +83,8 @@ def evaluate(args: Evaluate) -> None:
     if args.checkpoint is None:
         agent = agents.make(args.agent, args.env, env_options=env_options, **options)
     else:
-        agent = agents.load(
-            args.agent, args.checkpoint, args.env, env_options=tokenizer_of(args) | env_options, **options
-        )
-        env_options = tokenizer_of(args) | env_options
+        env_options = options_of(args) | env_options
+        agent = agents.load(args.agent, args.checkpoint, args.env, env_options=env_options, **options)
     if args.verifier:
         env_options["extra_verifiers"] = list(args.verifier)
     out = args.out or Path("evaluations") / f"{default_name(args)}.jsonl"
@@ -107,10 +106,15 @@ def evaluate(args: Evaluate) -> None:
 
 def identity(args: Evaluate, options: dict[str, Any]) -> dict[str, Any]:
     """What tells this agent from others of its name."""
-    which: dict[str, Any] = {"options": options}
+    which: dict[str, Any] = {"options": without_key(options)}
     if args.checkpoint is not None and (args.checkpoint / SUMMARY).exists():
         which["weights"] = read_summary(args.checkpoint).get("weights")
     return which
+
+
+def without_key(options: dict[str, Any]) -> dict[str, Any]:
+    """Options that may be written down: an endpoint's key may not."""
+    return {name: value for name, value in options.items() if name != "api_key"}
 
 
 def problems(args: Evaluate, env_options: dict[str, Any]) -> range:
@@ -123,10 +127,16 @@ def problems(args: Evaluate, env_options: dict[str, Any]) -> range:
         env.close()
 
 
-def tokenizer_of(args: Evaluate) -> dict[str, Any]:
-    """The tokenizer of a checkpoint is the environment's."""
-    has = args.checkpoint is not None and (args.checkpoint / "tokenizer.json").exists()
-    return {"tokenizer": str(args.checkpoint)} if has else {}
+def options_of(args: Evaluate) -> dict[str, Any]:
+    """What the environment needs to be the one the checkpoint was trained in: its tokenizer, format and budgets."""
+    assert args.checkpoint is not None
+    options: dict[str, Any] = {}
+    if (args.checkpoint / "tokenizer.json").exists():
+        options["tokenizer"] = str(args.checkpoint)
+    if (args.checkpoint / SUMMARY).exists():
+        trained_in = read_summary(args.checkpoint).get("env", {})
+        options |= trained_in.get("options", {}) if trained_in.get("id") == args.env else {}
+    return options
 
 
 def import_namespace(env: str) -> None:
@@ -156,7 +166,8 @@ def plain(text: str) -> Any:
 
 def default_name(args: Evaluate) -> str:
     """Readable, and different for evaluations that differ in more than how many answers they ask for."""
-    which = jsonable({**vars(args), "episodes": 0, "k": 0, "rows": 0, "out": None})
+    options = without_key(pairs("options", args.options))
+    which = jsonable({**vars(args), "options": options, "episodes": 0, "k": 0, "rows": 0, "out": None})
     digest = hashlib.sha256(json.dumps(which, sort_keys=True).encode()).hexdigest()[:8]
     return f"{args.agent.replace(':', '.')}-{args.env.split('/')[-1]}-{args.split}-{digest}"
 

@@ -129,7 +129,7 @@ class ChatAgent(Agent):
         api_key: None for the variable OPENAI_API_KEY; never written down.
     """
 
-    name, level = "chat", "text"
+    name, level, learns = "chat", "text", False
 
     def __init__(self, config: ChatConfig, api_key: str | None = None) -> None:
         self.config, self.endpoint = config, Endpoint(config, api_key)

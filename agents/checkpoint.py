@@ -23,6 +23,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from agents.base import AgentError
+from agents.environment import environment_id, plain_options
 from agents.jsonable import jsonable
 from agents.rewards import Moments
 from agents.rng import rng_state, set_rng_state
@@ -66,6 +67,7 @@ def save_checkpoint(folder: Path, agent: OnPolicyAgent) -> None:
             "reference": agent.reference.fingerprint(),
             "architecture": architecture(agent),
             "config": agent.config,
+            "env": {"id": environment_id(agent.env), "options": plain_options(agent.env)},
         }
         (unfinished / SUMMARY).write_text(json.dumps(jsonable(summary), indent=2) + "\n")
         sync(unfinished)
@@ -125,14 +127,12 @@ def load_checkpoint(folder: Path, agent: OnPolicyAgent) -> None:
             f"the reference of {folder} was {summary['reference']}, this agent's is {agent.reference.fingerprint()}: "
             "build the agent around the weights the run started from"
         )
-    own = architecture(agent)
-    for part, shapes in {**own, **summary["architecture"]}.items():
-        there = summary["architecture"].get(part)
-        if there != own.get(part):
+    own, there = architecture(agent), summary["architecture"]
+    for part in {**own, **there}:
+        if there.get(part) != own.get(part):
             raise CheckpointError(
-                f"{folder} has {part} {there or 'absent'}, but this agent has {own.get(part, 'none')}"
+                f"the {part} in {folder} is {there.get(part, 'absent')}, this agent's is {own.get(part, 'absent')}"
             )
-        del shapes
     state = torch.load(folder / STATE, map_location="cpu", weights_only=True)
     model: Any = agent.policy.model
     if hasattr(model, "merge_and_unload"):

@@ -5,7 +5,9 @@ Legend: B rows, V vocabulary.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -30,6 +32,23 @@ def attribute(env: VectorEnv, name: str, default: Any = None) -> Any:
     if isinstance(rows, SyncVectorEnv | AsyncVectorEnv) and all(rows.call("has_wrapper_attr", name)):
         return rows.get_attr(name)[0]  # asked before it is read: an attribute that is missing ends an async worker
     return default
+
+
+def environment_id(env: VectorEnv) -> str | None:
+    """The id it was made from; None for one that was built by hand."""
+    spec = getattr(env.unwrapped, "spec", None)
+    return None if spec is None else spec.id
+
+
+def plain_options(env: VectorEnv) -> dict[str, Any]:
+    """The keyword arguments of `gymnasium.make_vec` that JSON can hold and that are not about training alone."""
+    spec = getattr(env.unwrapped, "spec", None)
+    found = {}
+    for name, value in (spec.kwargs if spec is not None else {}).items():
+        if name not in ("task", "split", "tokenizer", "num_envs", "vectorization_mode", "autoreset_mode"):
+            with suppress(TypeError, ValueError):
+                found[name] = json.loads(json.dumps(value))
+    return found
 
 
 def has_whole_turns(env: VectorEnv) -> bool:

@@ -1,8 +1,8 @@
 """sb3-contrib's MaskablePPO on token environments: a small transformer that learns from nothing, token by token.
 
 For short answers over small vocabularies. Its rollout buffer keeps a float32 mask of the whole vocabulary for every
-action, `n_steps * n_envs * V * 4` bytes: 0.5 MB for 128 steps of 32 environments and 30 tokens, but for a vocabulary
-of 50,000 it is 26 MB per environment and 128 steps, 0.8 GB for 32 environments. Lower `n_steps` and `n_envs` then, give
+action, `n_steps * num_envs * V * 4` bytes: 0.5 MB for 128 steps of 32 environments and 30 tokens, but for a vocabulary
+of 50,000 it is 26 MB per environment and 128 steps, 0.8 GB for 32 environments. Lower `n_steps` or `num_envs`, give
 the environment a tokenizer with fewer tokens, or use agent `ppo`, which packs masks into bits. `allowed_tokens` makes
 exploring easier, but masks stay as wide as the vocabulary.
 
@@ -62,19 +62,19 @@ class MaskablePPOAgent(Agent):
         env: EnvSource,
         *,
         env_options: Mapping[str, Any] | None = None,
-        n_envs: int = 64,
+        num_envs: int = 64,
         seed: int = 0,
         width: int = 64,
         layers: int = 2,
         heads: int = 4,
         **options: Any,
     ) -> MaskablePPOAgent:
-        """Build the agent and `n_envs` single environments, stepped one after the other in this process.
+        """Build the agent and `num_envs` single environments, stepped one after the other in this process.
 
         Args:
             env: a registered id of the token level, or a function that makes one such environment.
             env_options: keyword arguments of `gymnasium.make`.
-            n_envs: environments.
+            num_envs: environments.
             seed: of weights, draws, minibatches and the environments.
             width, layers, heads: of the `PrefixEncoder`.
             options: MaskablePPO's own keyword arguments; those in `DEFAULTS` have other defaults here.
@@ -87,7 +87,7 @@ class MaskablePPOAgent(Agent):
 
         if width % heads:
             raise AgentError(f"width must be a multiple of heads, got {width} and {heads}")
-        settings = {"n_envs": n_envs, "seed": seed, "width": width, "layers": layers, "heads": heads, **options}
+        settings = {"num_envs": num_envs, "seed": seed, "width": width, "layers": layers, "heads": heads, **options}
         make_env = maker(env, env_options)
         spaces_of(make_env)
         encoder = {"width": width, "layers": layers, "heads": heads}
@@ -96,7 +96,7 @@ class MaskablePPOAgent(Agent):
             "features_extractor_class": PrefixEncoder, "features_extractor_kwargs": encoder,
             "net_arch": {"pi": [], "vf": [width]}, **kwargs.get("policy_kwargs", {}),
         }  # fmt: skip
-        rows = DummyVecEnv([make_env] * n_envs)
+        rows = DummyVecEnv([make_env] * num_envs)
         outside = rng_state()
         try:
             algorithm = MaskablePPO("MultiInputPolicy", rows, seed=seed, **kwargs)  # reseeds the whole process

@@ -25,6 +25,7 @@ from transformers import AutoModelForCausalLM
 from agents.base import EnvSource
 from agents.batch import Batch
 from agents.checkpoint import load_checkpoint, read_summary, save_checkpoint
+from agents.interrupt import deferred_interrupt
 from agents.kl import KLController
 from agents.losses import loss_weights
 from agents.metrics import mean_metrics
@@ -122,32 +123,38 @@ class OnPolicyAgent(PolicyAgent):
     def learn(self, total_timesteps: int) -> Any:
         """Train until `total_timesteps` tokens have been sampled in all.
 
+        A Ctrl-C is raised after the iteration it falls into, so that what is saved then can be resumed.
+
         Raises:
             NonFiniteError: a loss or gradient is NaN or infinite; the batch is in the run folder.
             OSError: the run folder cannot be written; what was written before is whole.
         """
         while self.num_timesteps < total_timesteps:
-            started = time.perf_counter()
-            total = self.schedule_total or total_timesteps
-            factor = schedule_factor(self.config.optimizer, self.iteration, self.num_timesteps / total)
-            for group in self.optimizer.param_groups:
-                group["lr"] = group["base_lr"] * factor
-            batch, metrics = self.iterate()
-            self.iteration += 1
-            self.num_timesteps += int(batch.rollout.n_actions.sum())
-            self.num_episodes += len(batch.rollout.infos)
-            metrics |= {"episode": self.num_episodes, "timesteps": self.num_timesteps}
-            metrics |= {"lr": self.optimizer.param_groups[0]["lr"]}
-            self.seconds |= batch.rollout.seconds | {"iteration": time.perf_counter() - started}
-            metrics |= {f"seconds/{name}": value for name, value in self.seconds.items()}
-            every = self.config.eval_every
-            if every and self.iteration % every == 0 and self.eval_env is not None:
-                metrics |= self.evaluate().metrics("eval")
-            if self.run is not None:
-                self.run.iteration(self, metrics, batch)
-            if self.on_iteration is not None:
-                self.on_iteration(self, metrics, batch)
+            with deferred_interrupt():
+                self._learn_once(self.schedule_total or total_timesteps)
         return self
+
+    def _learn_once(self, schedule_total: int) -> None:
+        """One iteration, evaluated, logged and saved."""
+        started = time.perf_counter()
+        factor = schedule_factor(self.config.optimizer, self.iteration, self.num_timesteps / schedule_total)
+        for group in self.optimizer.param_groups:
+            group["lr"] = group["base_lr"] * factor
+        batch, metrics = self.iterate()
+        self.iteration += 1
+        self.num_timesteps += int(batch.rollout.n_actions.sum())
+        self.num_episodes += len(batch.rollout.infos)
+        metrics |= {"episode": self.num_episodes, "timesteps": self.num_timesteps}
+        metrics |= {"lr": self.optimizer.param_groups[0]["lr"]}
+        self.seconds |= batch.rollout.seconds | {"iteration": time.perf_counter() - started}
+        metrics |= {f"seconds/{name}": value for name, value in self.seconds.items()}
+        every = self.config.eval_every
+        if every and self.iteration % every == 0 and self.eval_env is not None:
+            metrics |= self.evaluate().metrics("eval")
+        if self.run is not None:
+            self.run.iteration(self, metrics, batch)
+        if self.on_iteration is not None:
+            self.on_iteration(self, metrics, batch)
 
     def collect(self) -> Rollout:
         """One episode per row under the current policy; the seeds depend on (run, iteration, row) only.

@@ -39,7 +39,7 @@ class Args:
     """Tokens between evaluations, of greedy answers."""
     eval_problems: int = 200
     """Problems of an evaluation."""
-    n_envs: int = 64
+    num_envs: int = 64
     """Environments that are stepped together."""
     n_steps: int = 64
     """Tokens of each environment between updates."""
@@ -63,7 +63,7 @@ def main(args: Args) -> float:
     if args.out is not None and args.out.exists():
         raise ValueError(f"--out {args.out} exists; give a new folder")
     started = time.perf_counter()
-    names = ("n_envs", "n_steps", "learning_rate", "n_epochs", "batch_size", "ent_coef", "seed")
+    names = ("num_envs", "n_steps", "learning_rate", "n_epochs", "batch_size", "ent_coef", "seed")
     options = {name: getattr(args, name) for name in names}
     agent = agents.make("maskable_ppo", args.env, env_options={"split": args.train_split}, **options)
     while True:

@@ -166,15 +166,15 @@ def train(
     else:
         agent.restore(checkpoint)
     before = run.kept("before.json") or run.keep("before.json", evaluate_all(agent, parts.held_out, args))
-    trained = time.perf_counter()
     try:
         agent.learn(args.total_tokens)
     except KeyboardInterrupt:
         progress.console.print("stopped by Ctrl-C; evaluating and saving what is there")
     run.save_last(agent)
-    seconds["ppo"] = time.perf_counter() - trained
     after = evaluate_all(agent, parts.held_out, args)
-    run.record(acceptance_record(agent, args, parts.task, before, after, run.history(), seconds, *sensitivity))
+    history = run.history()  # of all processes, when the run was resumed
+    seconds["ppo"] = sum(metrics["seconds/iteration"] for metrics in history)
+    run.record(acceptance_record(agent, args, parts.task, before, after, history, seconds, *sensitivity))
     progress.close()
     progress.console.print(result_table(before, after))
     progress.console.print(f"{time.perf_counter() - started:.0f} s in all; run folder {run.path}")

@@ -1,5 +1,6 @@
 """The same seed gives the same run, a checkpoint goes on as if nothing had happened, and `transformers` loads it."""
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -123,3 +124,39 @@ def test_a_checkpoint_of_another_reference_is_refused(tmp_path):
 def test_a_folder_that_is_no_checkpoint_says_so(tmp_path):
     with pytest.raises(CheckpointError, match="is not a checkpoint"):
         make_agent().restore(tmp_path)
+
+
+@pytest.mark.parametrize("where", ["collect", "score", "step"])
+def test_ctrl_c_falls_between_iterations_so_that_what_is_saved_can_be_resumed(tmp_path, where):
+    agent = make_agent()
+    original, calls = getattr(agent, where), []
+
+    def interrupted(*arguments):
+        calls.append(1)
+        if len(calls) == 2:  # of several steps of one update, or the second iteration
+            signal.raise_signal(signal.SIGINT)
+        return original(*arguments)
+
+    setattr(agent, where, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        agent.learn(10**6)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    done = agent.iteration
+    assert done == (1 if where == "step" else 2)
+    agent.save(tmp_path / "stopped")
+    assert same(everything(agent), everything(iterate(make_agent(), done)))
+    resumed = iterate(make_agent().restore(tmp_path / "stopped"), 1)
+    assert same(everything(resumed), everything(iterate(make_agent(), done + 1)))
+
+
+def test_a_second_ctrl_c_interrupts_at_once():
+    agent = make_agent()
+
+    def score(rollout):
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+    agent.score = score
+    with pytest.raises(KeyboardInterrupt):
+        agent.learn(10**6)
+    assert agent.iteration == 0

@@ -44,7 +44,7 @@ def test_agents_that_are_language_models_keep_the_contract(agent_class):
 
 
 def test_maskable_ppo_keeps_the_contract():
-    check_agent(MaskablePPOAgent, width=16, layers=1, n_envs=16, timesteps=3000)
+    check_agent(MaskablePPOAgent, width=16, layers=1, num_envs=16, timesteps=3000)
 
 
 def test_the_random_agent_keeps_the_contract_and_need_not_learn():

@@ -3,19 +3,22 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import gymnasium as gym
 import pytest
+from gymnasium.vector import AutoresetMode
 
 import agents
 import llm_envs  # noqa: F401  registers the environments
+from agents.__main__ import Evaluate, default_name, identity, options_of
 from agents.base import AgentError
 from agents.play import InfrastructureError
 from agents.results import Result, by_family, evaluate_agent, summarise
 from agents.scripted import ScriptedAgent
 from llm_envs import TextEnv, TokenEnv
-from tests.agents.small import Letters, make_agent, make_task
+from tests.agents.small import Letters, llama, make_agent, make_task
 
 ROOT = Path(__file__).parents[2]
 TEXT = "llm_envs/TransformText-v0"
@@ -209,3 +212,19 @@ def test_answers_of_other_weights_are_not_taken_for_this_agents(tmp_path):
     run(path, n=2, which={"weights": "a"})
     with pytest.raises(AgentError, match="its which differ"):
         run(path, n=2, which={"weights": "b"})
+
+
+def test_a_checkpoint_brings_the_options_it_was_trained_with_and_no_key_is_written(tmp_path):
+    env = gym.make_vec(
+        "llm_envs/Transform-v0", num_envs=2, autoreset_mode=AutoresetMode.DISABLED, split="train", difficulty=2,
+        max_new_tokens=7,
+    )  # fmt: skip
+    make_agent(llama(vocabulary=258), env).save(tmp_path / "checkpoint")
+    args = Evaluate("ppo", "llm_envs/Transform-v0", checkpoint=tmp_path / "checkpoint", options=("api_key", "SECRET"))
+    assert options_of(args) == {"difficulty": 2, "max_new_tokens": 7}
+    assert options_of(Evaluate("ppo", "llm_envs/Arithmetic-v0", checkpoint=tmp_path / "checkpoint")) == {}
+    which = identity(args, {"api_key": "SECRET", "model": "m"})
+    assert which["options"] == {"model": "m"}
+    assert len(which["weights"]) == 16
+    assert default_name(args) == default_name(replace(args, options=("api_key", "OTHER")))
+    assert default_name(args) != default_name(replace(args, options=("model", "m")))

@@ -23,7 +23,7 @@ from llm_envs import TextEnv, TokenEnv
 from tests.agents.small import VOCABULARY, Letters, make_task, same, snapshot
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-SMALL = {"n_envs": 4, "n_steps": 8, "batch_size": 16, "width": 8, "layers": 2, "heads": 2}
+SMALL = {"num_envs": 4, "n_steps": 8, "batch_size": 16, "width": 8, "layers": 2, "heads": 2}
 SPACE = Dict(
     tokens=Box(0, 9, (12,), np.int64), length=Box(0, 12, (1,), np.int64), remaining=Box(0, 8, (1,), np.int64)
 )  # fmt: skip
@@ -239,11 +239,11 @@ class LargeVocabulary(TwoArms):
         return np.isin(np.arange(50_000), (2, 3))
 
 
-@pytest.mark.parametrize(("n_envs", "n_steps", "megabytes"), [(1, 128, 25.6), (2, 128, 51.2), (2, 16, 6.4)])
-def test_masks_take_four_bytes_per_token_of_the_vocabulary_and_action(n_envs, n_steps, megabytes):
-    agent = make(LargeVocabulary, n_envs=n_envs, n_steps=n_steps)
+@pytest.mark.parametrize(("num_envs", "n_steps", "megabytes"), [(1, 128, 25.6), (2, 128, 51.2), (2, 16, 6.4)])
+def test_masks_take_four_bytes_per_token_of_the_vocabulary_and_action(num_envs, n_steps, megabytes):
+    agent = make(LargeVocabulary, num_envs=num_envs, n_steps=n_steps)
     masks = agent.algorithm.rollout_buffer.action_masks
-    assert masks.nbytes == n_steps * n_envs * 50_000 * 4 == megabytes * 1e6
+    assert masks.nbytes == n_steps * num_envs * 50_000 * 4 == megabytes * 1e6
 
 
 def test_allowed_tokens_do_not_make_masks_narrower():
@@ -261,7 +261,7 @@ def run_example(*arguments):
 
 
 def test_the_example_runs_saves_and_refuses(tmp_path):
-    short = ("--total-tokens", "64", "--eval-problems", "8", "--n-envs", "4", "--n-steps", "16")
+    short = ("--total-tokens", "64", "--eval-problems", "8", "--num-envs", "4", "--n-steps", "16")
     done = run_example(*short, "--out", tmp_path / "agent")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
