@@ -135,7 +135,7 @@ def test_it_is_saved_and_restored(tmp_path):
     assert same(snapshot(agent.policy), snapshot(other.policy))
     with pytest.raises(CheckpointError, match="the critic in .* is separate .*, this agent.s is value head"):
         make_agent().restore(tmp_path / "checkpoint")
-    with pytest.raises(CheckpointError, match="has critic separate LlamaForCausalLM"):
+    with pytest.raises(CheckpointError, match="the critic in .* is separate LlamaForCausalLM"):
         separate(critic_model=gpt2()).restore(tmp_path / "checkpoint")
 
 
