@@ -126,6 +126,15 @@ def test_a_folder_that_is_no_checkpoint_says_so(tmp_path):
         make_agent().restore(tmp_path)
 
 
+@pytest.fixture
+def ctrl_c():
+    """Python's own handler, also where the tests were started in the background, with SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("where", ["collect", "score", "step"])
 def test_ctrl_c_falls_between_iterations_so_that_what_is_saved_can_be_resumed(tmp_path, where):
     agent = make_agent()
@@ -139,7 +148,7 @@ def test_ctrl_c_falls_between_iterations_so_that_what_is_saved_can_be_resumed(tm
 
     setattr(agent, where, interrupted)
     with pytest.raises(KeyboardInterrupt):
-        agent.learn(10**6)
+        agent.learn(1000)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     done = agent.iteration
     assert done == (1 if where == "step" else 2)
@@ -149,6 +158,7 @@ def test_ctrl_c_falls_between_iterations_so_that_what_is_saved_can_be_resumed(tm
     assert same(everything(resumed), everything(iterate(make_agent(), done + 1)))
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_a_second_ctrl_c_interrupts_at_once():
     agent = make_agent()
 
@@ -158,5 +168,5 @@ def test_a_second_ctrl_c_interrupts_at_once():
 
     agent.score = score
     with pytest.raises(KeyboardInterrupt):
-        agent.learn(10**6)
+        agent.learn(1000)
     assert agent.iteration == 0
