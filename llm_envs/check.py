@@ -47,7 +47,7 @@ def check_task(
     * The prompt and the budget fit `max_length` at the token level.
     * The verifier accepts the hidden data (`validate`) and answers in time.
     * Ids are unique, and no content is in two splits (see `llm_envs.splits`); for this the first thousand examples of
-      each split are read even where fewer are played.
+      each split are read even where fewer are played, unless only one split is checked.
     * Examples built again, in another process where the task can be imported there, are the same.
 
     Args:
@@ -71,8 +71,8 @@ def check_task(
     if "split" in options and options["split"] not in built.splits:
         raise OptionError(unknown(f"split of task {built.name!r}", options["split"], built.splits))
     report = Report(task if isinstance(task, str) else task.name)
-    check = _Check(built, report, limit, seconds)
     splits = [options["split"]] if "split" in options else list(built.splits)
+    check = _Check(built, report, limit, seconds, compared=COMPARED if len(splits) > 1 else 0)
     try:
         for split in splits:
             try:
@@ -99,8 +99,8 @@ def check_task(
 class _Check:
     """One run of `check_task`."""
 
-    def __init__(self, task: Task, report: Report, limit: int | None, seconds: float) -> None:
-        self.task, self.report, self.limit, self.seconds = task, report, limit, seconds
+    def __init__(self, task: Task, report: Report, limit: int | None, seconds: float, compared: int) -> None:
+        self.task, self.report, self.limit, self.seconds, self.compared = task, report, limit, seconds, compared
         self.ids: dict[str, str] = {}  # -> split
         self.contents: dict[str, tuple[str, str]] = {}  # -> split, id
         self.found: dict[str, list[str]] = {}  # what is wrong in this split -> details, one per example
@@ -113,8 +113,8 @@ class _Check:
         self.describe(env)
         self.found = {}
         played = len(examples) if self.limit is None else min(self.limit, len(examples))
-        compared = min(max(played, COMPARED), len(examples))
-        if compared < len(examples):
+        compared = min(max(played, self.compared), len(examples))
+        if self.compared and compared < len(examples):
             self.report.notes.append(
                 f"{split}: the content of the first {compared} of {len(examples)} examples was compared"
             )

@@ -209,6 +209,20 @@ def test_arguments_that_make_no_sense_are_one_sentence(arguments, words):
         check_task(GOOD, **arguments)
 
 
+def test_one_split_alone_is_read_no_further_than_it_is_played():
+    class Counted(list):
+        read = 0
+
+        def __getitem__(self, index):
+            self.read += 1
+            return super().__getitem__(index)
+
+    examples = Counted(Example(str(n), f"{n} + 1 = ", {"answer": str(n + 1)}, str(n + 1)) for n in range(500))
+    task = Task("Sums", lambda split: examples, ("train", "test"), max_new_tokens=8)
+    assert check_task(task, limit=2, split="train", rebuild=False).ok
+    assert examples.read < 50
+
+
 def test_splits_are_compared_beyond_the_examples_that_are_played():
     def problems(split):
         numbers = range(2000) if split == "train" else range(700, 702)
