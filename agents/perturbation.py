@@ -46,8 +46,9 @@ def reward_sensitivity(
         One entry per part and factor, the part whose absence changes most first.
     """
     before = agent.advantages(batch, batch.rewards)[batch.mask]
+    unit = agent.score_moments.std if agent.config.reward.normalize else 1.0  # what raw scores were divided by
     found = []
-    for name, part in reward_parts(batch).items():
+    for name, part in reward_parts(batch, unit).items():
         for scale in scales:
             after = agent.advantages(batch, batch.rewards + (scale - 1) * part)[batch.mask]
             change = float((after - before).norm() / before.norm().clamp(min=1e-12))
@@ -56,14 +57,19 @@ def reward_sensitivity(
     return sorted(found, key=lambda entry: -strength[entry.component])
 
 
-def reward_parts(batch: Any) -> dict[str, Tensor]:
-    """Name -> (B, T) what the part adds to the shaped rewards: KL cost, components of the score, and what is left."""
+def reward_parts(batch: Any, unit: float = 1.0) -> dict[str, Tensor]:
+    """Name -> (B, T) what the part adds to the shaped rewards: KL cost, components of the score, and what is left.
+
+    Args:
+        batch: scored.
+        unit: what its raw scores were divided by.
+    """
     rollout, mask = batch.rollout, batch.mask
     parts = {"kl": (batch.rewards - batch.score_rewards).masked_fill(~mask, 0.0)}
     last = torch.nn.functional.one_hot(rollout.n_actions - 1, mask.shape[1]).float()
     rest = batch.score_rewards.masked_fill(~mask, 0.0)
     for name, contribution in score_components(rollout).items():
-        parts[name] = (contribution[:, None] * last).masked_fill(~mask, 0.0)
+        parts[name] = (contribution[:, None] / unit * last).masked_fill(~mask, 0.0)
         rest = rest - parts[name]
     if float(rest.abs().max()) > 1e-5:
         parts["score" if len(parts) == 1 else "score_processing"] = rest

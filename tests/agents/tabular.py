@@ -68,7 +68,7 @@ class Table(nn.Module):
 PROMPTS = ((START,), (4, 5, START, 4, 5))
 
 
-def llama(tree: Tree) -> LlamaForCausalLM:
+def llama(tree: Tree, least: Tensor | None = None) -> LlamaForCausalLM:
     torch.manual_seed(0)
     model = LlamaForCausalLM(
         LlamaConfig(
@@ -77,10 +77,10 @@ def llama(tree: Tree) -> LlamaForCausalLM:
             initializer_range=0.2, tie_word_embeddings=False,
         )
     )  # fmt: skip
-    return fit(model, tree)
+    return fit(model, tree, least)
 
 
-def gpt2(tree: Tree) -> GPT2LMHeadModel:
+def gpt2(tree: Tree, least: Tensor | None = None) -> GPT2LMHeadModel:
     """Its positions are learned: whoever counts padding as positions gives it another prefix. And it has dropout."""
     torch.manual_seed(0)
     model = GPT2LMHeadModel(
@@ -89,30 +89,40 @@ def gpt2(tree: Tree) -> GPT2LMHeadModel:
             pad_token_id=EOS, initializer_range=0.2, tie_word_embeddings=False,
         )
     )  # fmt: skip
-    return fit(model, tree)
+    return fit(model, tree, least)
 
 
-def adapted(tree: Tree) -> Any:
+def adapted(tree: Tree, least: Tensor | None = None) -> Any:
     """A Llama with an adapter on every matrix, the head's included, so that it can be any policy on the tree."""
     peft = pytest.importorskip("peft")
     every = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj", "lm_head"]
-    return peft.get_peft_model(llama(tree), peft.LoraConfig(r=8, lora_alpha=16, target_modules=every))
+    return peft.get_peft_model(llama(tree, least), peft.LoraConfig(r=8, lora_alpha=16, target_modules=every))
 
 
-def fit(model: Any, tree: Tree, steps: int = 300) -> Any:
-    """Trains a transformer to a table of random logits for each prompt: far from uniform, yet no string is rare."""
+def fit(model: Any, tree: Tree, least: Tensor | None = None, steps: int = 300) -> Any:
+    """Trains a transformer to a table of random logits for each prompt: far from uniform, yet no string is rare.
+
+    Args:
+        model: a causal LM.
+        tree: for its prompts.
+        least: (S,) a token of each state that shall be by far the least likely; None for no such tokens.
+        steps: of Adam.
+    """
     model.eval()
     generator = torch.Generator().manual_seed(1)
     shape = len(tree.prompts) * len(STATES), ACTIONS
-    target = torch.softmax(torch.randn(shape, dtype=torch.float64, generator=generator), -1).float()
+    logits = torch.randn(shape, dtype=torch.float64, generator=generator)
+    if least is not None:
+        logits[torch.arange(shape[0]), least.repeat(len(tree.prompts))] -= 10
+    target = torch.softmax(logits, -1).float()
     prefixes = [tree.tokens(prompt, s) for prompt in tree.prompts for s in STATES]
     width, rows = max(map(len, prefixes)), torch.arange(len(prefixes))
     tokens = torch.tensor([prefix + (EOS,) * (width - len(prefix)) for prefix in prefixes])
     last, everything = torch.tensor([len(prefix) - 1 for prefix in prefixes]), torch.ones_like(tokens)
     optimizer = torch.optim.Adam(model.parameters(), lr=5e-3)
     for _ in range(steps):
-        logits = model(input_ids=tokens, attention_mask=everything).logits[rows, last, :ACTIONS]
-        loss = -(target * torch.log_softmax(logits, -1)).sum(-1).mean()
+        found = model(input_ids=tokens, attention_mask=everything).logits[rows, last, :ACTIONS]
+        loss = -(target * torch.log_softmax(found, -1)).sum(-1).mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

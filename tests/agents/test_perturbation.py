@@ -47,6 +47,18 @@ def test_a_score_that_is_no_weighted_sum_is_one_part():
     assert score_components(batch.rollout) == {}, "one component is the score"
 
 
+def test_parts_of_normalised_scores_are_in_the_units_of_the_rewards(monkeypatch):
+    agent, batch = weighted(reward__normalize=True)
+    std = agent.score_moments.std
+    assert abs(std - 1) > 0.1
+    parts = reward_parts(batch, std)
+    assert parts["tests.score"].sum(1).tolist() == pytest.approx([0.9 / std, 0.0, 0.9 / std, 0.0], abs=1e-6)
+    seen = []
+    monkeypatch.setattr("agents.perturbation.reward_parts", lambda batch, unit: seen.append(unit) or parts)
+    reward_sensitivity(agent, batch)
+    assert seen == [std]
+
+
 def test_a_part_of_a_part_is_no_part_of_the_score():
     inner = [{"tests.score": a, "tests.fast.score": a, "tests.slow.score": 0.0, "style.score": b} for a, b in PARTS]
     _, batch = batch_with([0.9 * a + 0.1 * b for a, b in PARTS], inner)
