@@ -53,8 +53,13 @@ def test_parts_of_normalised_scores_are_in_the_units_of_the_rewards(monkeypatch)
     assert abs(std - 1) > 0.1
     parts = reward_parts(batch, std)
     assert parts["tests.score"].sum(1).tolist() == pytest.approx([0.9 / std, 0.0, 0.9 / std, 0.0], abs=1e-6)
-    seen = []
-    monkeypatch.setattr("agents.perturbation.reward_parts", lambda batch, unit: seen.append(unit) or parts)
+    seen: list[float] = []
+
+    def watched(batch, unit):
+        seen.append(unit)
+        return parts
+
+    monkeypatch.setattr("agents.perturbation.reward_parts", watched)
     reward_sensitivity(agent, batch)
     assert seen == [std]
 
