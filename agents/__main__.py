@@ -2,6 +2,7 @@
 
     python -m agents evaluate --agent scripted --env llm_envs/CodeRepairText-v0 --split validation --episodes 100
     python -m agents evaluate --agent ppo --checkpoint runs/NAME/checkpoints/last --env llm_envs/CodeRepair-v0 --k 8
+    python -m agents evaluate --agent ppo --options model FOLDER --env llm_envs/Arithmetic-v0    # any causal LM
     python -m agents list
 
 The same command again goes on where an interrupted one stopped (`--out` names the file of answers).
@@ -24,6 +25,7 @@ import agents
 from agents.checkpoint import SUMMARY, read_summary
 from agents.evaluate import powers_of_two
 from agents.jsonable import jsonable
+from agents.registry import find
 from agents.results import by_family, evaluate_agent, summarise, summary_table
 from agents.run import write_json
 
@@ -52,7 +54,8 @@ class Evaluate:
     """Further keyword arguments of the environment, as name value pairs; values are JSON where they can be. Those a
     checkpoint was trained with need not be said."""
     options: tuple[str, ...] = ()
-    """Keyword arguments of the agent, as name value pairs."""
+    """Keyword arguments of the agent, as name value pairs: `device cuda`, or `model FOLDER` for a model of your own,
+    whose tokenizer the environment then gets, too."""
     rows: int = 16
     """Episodes at once."""
     seed: int = 0
@@ -81,6 +84,8 @@ def evaluate(args: Evaluate) -> None:
         env_options["split"] = args.split
     options = pairs("options", args.options)
     if args.checkpoint is None:
+        if isinstance(options.get("model"), str) and find(args.agent).level == "token":
+            env_options.setdefault("tokenizer", options["model"])
         agent = agents.make(args.agent, args.env, env_options=env_options, **options)
     else:
         env_options = options_of(args) | env_options

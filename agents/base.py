@@ -80,7 +80,7 @@ class Agent(ABC):
             state: unread, there for Stable-Baselines3's own functions, as `episode_start`.
             episode_start: unread.
             deterministic: the most probable action instead of a drawn one.
-            action_masks: (V,) or (B, V) bool; the actions allowed.
+            action_masks: (V,) or (B, V) bool, `env.action_masks()` at this observation; None allows every action.
         """
 
     @abstractmethod

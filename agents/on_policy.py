@@ -266,8 +266,8 @@ class OnPolicyAgent(PolicyAgent):
         Args:
             folder: the checkpoint.
             env: as of `make`.
-            model: what the run started from, to go on training; else the checkpoint's own weights become policy and
-                reference, and training starts anew from them.
+            model: what the run started from, as of `make`, to go on training; else the checkpoint's own weights become
+                policy and reference, and training starts anew from them.
             options: as of `make`; the settings are the checkpoint's unless given.
         """
         summary = read_summary(Path(folder), cls.name)

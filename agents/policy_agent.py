@@ -6,6 +6,7 @@ Legend: B rows, V vocabulary.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,9 @@ from gymnasium.vector import VectorEnv
 
 from agents.base import Agent, AgentError, EnvSource
 from agents.engine import Engine, TorchEngine
-from agents.environment import action_masks as environment_masks
 from agents.environment import prefixes, stop_tokens, vocabulary_size
 from agents.evaluate import Evaluation, evaluate
+from agents.models import load_pretrained
 from agents.play import make_vec
 from agents.policy import Critic, Policy, base_of
 from agents.reference import build_reference
@@ -74,20 +75,26 @@ class PolicyAgent(Agent):
         num_envs: int = 64,
         env_options: Mapping[str, Any] | None = None,
         config: Any = None,
+        device: Any = None,
         **options: Any,
     ) -> Any:
         """Build the agent and `num_envs` rows of a token-level environment.
 
         Args:
             env: a registered id, or a function that makes one environment.
-            model: as of the class.
+            model: as of the class, or a folder, a `.gguf` file or a name on the hub.
             num_envs: episodes of one batch.
             env_options: keyword arguments of `gymnasium.make_vec`.
             config: the agent's settings.
+            device: where the model is moved to, `"cuda"` say; None leaves it where it is.
             options: as of the class.
         """
         if model is None:
             raise AgentError(f"agent {cls.name!r} needs a language model: pass model=...")
+        if isinstance(model, str | Path):
+            model, _ = load_pretrained(str(model))
+        if device is not None:
+            model = model.to(device)
         made = make_vec(env, num_envs, dict(env_options or {}))
         try:
             return cls(model, made, config, **options)
@@ -103,12 +110,12 @@ class PolicyAgent(Agent):
     @torch.no_grad()
     def predict(self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False,
                 action_masks: np.ndarray | None = None) -> tuple[Any, Any]:  # fmt: skip
-        """The next token of each observation; masks are the environment's own when none are given."""
+        """The next token of each observation; without masks, any of the environment's."""
         single = np.ndim(observation["tokens"]) == 1
         batch = {name: np.asarray(value)[None] if single else value for name, value in observation.items()}
         rows = [prefix for _, prefix in prefixes(batch)]
-        masks = torch.as_tensor(np.asarray(environment_masks(self.env) if action_masks is None else action_masks))
-        allowed = masks if masks.ndim == 1 or len(masks) == len(rows) else masks[0]
+        any_token = np.ones(vocabulary_size(self.env), dtype=bool)
+        allowed = torch.as_tensor(np.asarray(any_token if action_masks is None else action_masks))
         sampling = Sampling(self.config.temperature, greedy=True) if deterministic else self.sampling
         budgets = np.ones(len(rows), dtype=np.int64)
         turns = self.engine.generate(rows, budgets, stop_tokens(self.env), allowed, sampling, self.acting)

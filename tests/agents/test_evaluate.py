@@ -108,11 +108,21 @@ def test_predict_takes_the_most_probable_allowed_token(name):
     without = np.ones(12, dtype=bool)
     without[expected] = False
     assert not set(agent.predict(observed(prefixes), deterministic=True, action_masks=without)[0]) & set(expected)
-    masks = np.ones((8, 12), dtype=bool)
-    masks[:, expected] = False
-    agent.env.action_masks = lambda: masks
-    assert not set(agent.predict(observed(prefixes), deterministic=True)[0]) & set(expected)
-    assert not set(agent.predict(observed(prefixes * 20))[0]) & set(expected)
+    masks = np.ones((3, 12), dtype=bool)
+    masks[np.arange(3), expected] = False
+    assert (agent.predict(observed(prefixes), deterministic=True, action_masks=masks)[0] != expected).all()
+    drawn = agent.predict(observed(prefixes * 20), action_masks=np.tile(masks, (20, 1)))[0]
+    assert (drawn != expected * 20).all()
+
+
+def test_no_masks_allow_every_action():
+    """Those of the rows the agent trains in belong to other observations."""
+    agent, prefixes = make_agent(), random_prefixes([2, 7, 4])
+    expected = agent.predict(observed(prefixes), deterministic=True)[0].tolist()
+    forbidden = np.ones(12, dtype=bool)
+    forbidden[expected] = False
+    agent.env.action_masks = lambda: forbidden
+    assert agent.predict(observed(prefixes), deterministic=True)[0].tolist() == expected
 
 
 def test_sampled_actions_follow_the_model():

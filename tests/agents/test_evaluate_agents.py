@@ -1,6 +1,7 @@
 """Evaluating any agent: rates, other judges, failures apart from zeros, and going on after an interruption."""
 
 import json
+import string
 import subprocess
 import sys
 from dataclasses import replace
@@ -8,6 +9,8 @@ from pathlib import Path
 
 import gymnasium as gym
 import pytest
+import tokenizers
+import transformers
 from gymnasium.vector import AutoresetMode
 
 import agents
@@ -228,3 +231,23 @@ def test_a_checkpoint_brings_the_options_it_was_trained_with_and_no_key_is_writt
     assert len(which["weights"]) == 16
     assert default_name(args) == default_name(replace(args, options=("api_key", "OTHER")))
     assert default_name(args) != default_name(replace(args, options=("model", "m")))
+
+
+def test_a_model_folder_is_evaluated_with_its_own_tokenizer(tmp_path):
+    letters = {letter: i for i, letter in enumerate(["<pad>", "<eos>", "<unk>", *string.printable])}
+    own = tokenizers.Tokenizer(tokenizers.models.WordLevel(letters, unk_token="<unk>"))
+    own.pre_tokenizer = tokenizers.pre_tokenizers.Split(tokenizers.Regex(r"[\s\S]"), "isolated")
+    own.decoder = tokenizers.decoders.Fuse()
+    folder = tmp_path / "model"
+    transformers.PreTrainedTokenizerFast(tokenizer_object=own, eos_token="<eos>", pad_token="<pad>").save_pretrained(
+        folder
+    )
+    llama(vocabulary=len(letters)).save_pretrained(folder)
+    out = tmp_path / "answers.jsonl"
+    process = command(
+        "evaluate", "--agent", "ppo", "--env", "llm_envs/Arithmetic-v0", "--episodes", 3, "--rows", 3, "--out", out,
+        "--options", "model", folder, "device", "cpu", "--env-options", "max_new_tokens", 4,
+    )  # fmt: skip
+    assert process.returncode == 0, process.stderr
+    assert json.loads(out.with_suffix(".summary.json").read_text())["all"]["answers"] == 3
+    assert json.loads(out.read_text().splitlines()[0])["env_options"]["tokenizer"] == str(folder)
