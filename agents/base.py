@@ -83,6 +83,9 @@ class Agent(ABC):
             action_masks: (V,) or (B, V) bool, `env.action_masks()` at this observation; None allows every action.
         """
 
+    def seed(self, seed: int) -> None:  # noqa: B027  (what draws nothing has nothing to seed)
+        """Draw in `predict` what that seed gives, from now on; an agent that draws nothing leaves this as it is."""
+
     @abstractmethod
     def save(self, folder: str | Path) -> None:
         """Write everything needed to go on into a folder, whole or not at all."""

@@ -32,7 +32,8 @@ class LanguageModel(nn.Module):
 
     Args:
         model: a causal LM. Its dropout is switched off for good: it would make two scorings of one answer differ.
-        autocast_dtype: bfloat16 or float16 for mixed precision; None computes in the weights' own type.
+        autocast_dtype: bfloat16 for mixed precision; None computes in the weights' own type. Not float16, in which
+            small gradients vanish unless a loss scaler looks after them.
         gradient_checkpointing: keep few activations of a forward pass with gradient, compute the others again.
     """
 
@@ -40,6 +41,8 @@ class LanguageModel(nn.Module):
         self, model: Any, *, autocast_dtype: torch.dtype | None = None, gradient_checkpointing: bool = False
     ) -> None:
         super().__init__()
+        if autocast_dtype not in (None, torch.bfloat16):
+            raise ValueError(f"autocast_dtype must be torch.bfloat16 or None, got {autocast_dtype}")
         disable_dropout(model)
         self.model = model.eval()
         self.autocast_dtype = autocast_dtype

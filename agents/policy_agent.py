@@ -122,6 +122,10 @@ class PolicyAgent(Agent):
         actions = np.array([turn.ids[0] for turn in turns])
         return (actions[0] if single else actions), state
 
+    def seed(self, seed: int) -> None:
+        """Of `predict` alone; what training draws depends on the settings' seed."""
+        self.acting.manual_seed(seed)
+
     def evaluate(self, env: VectorEnv | None = None, episodes: int | None = None, samples: int = 1) -> Evaluation:
         """Greedy and sampled pass rates, and KL to the reference, on held-out problems; `samples` answers of each."""
         env = env if env is not None else self.eval_env

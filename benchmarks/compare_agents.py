@@ -26,8 +26,7 @@ import tyro
 from tyro.conf import subcommand
 
 HERE = Path(__file__).parent
-EXAMPLES = HERE.parent / "examples"
-sys.path[:0] = [str(HERE.parent), str(EXAMPLES)]
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "examples")]  # from here, `agents` must not be this folder's
 
 
 @dataclass
@@ -69,90 +68,78 @@ class One:
     warmed_up: Path | None = None
 
 
-def settings(agent: str, seed: int, from_scratch: bool) -> Any:
-    """Settings as alike as the agents allow: rates, batch, KL, clipping; what differs is what makes the agent."""
+def build(args: One, env: str, options: dict[str, Any], model: Any) -> Any:
+    """An agent with the learning rate, KL and size of minibatch of the others: what differs is what makes the agent."""
+    import agents
     from agents.grpo import GRPOConfig
     from agents.ppo import CriticConfig, PPOConfig
     from agents.reinforce import ReinforceConfig
     from agents.settings import KLConfig, OptimizerConfig
     from presets import TINY_PPO
 
-    if from_scratch:
-        optimizer, kl, steps = OptimizerConfig(learning_rate=1e-3), KLConfig(coef=0.0), {"minibatches": 4, "epochs": 2}
-        common: dict[str, Any] = {"optimizer": optimizer, "kl": kl, "seed": seed, "eval_every": 0}
-        own = {"critic": CriticConfig(learning_rate=2e-3, kind="separate"), "gae_lambda": 0.95}
+    if args.agent not in ("ppo", "grpo", "reinforce"):
+        return agents.make(args.agent, env, env_options=options, seed=args.seed)
+    common: dict[str, Any] = {"seed": args.seed, "eval_every": 0}
+    if args.warmed_up is None:
+        common |= {"optimizer": OptimizerConfig(learning_rate=1e-3), "kl": KLConfig(coef=0.0)}
+        epochs, critic, gae_lambda = 2, CriticConfig(learning_rate=2e-3, kind="separate"), 0.95
     else:
-        common = {
-            "optimizer": TINY_PPO.optimizer, "kl": TINY_PPO.kl, "seed": seed, "eval_every": 0, "micro_batch": 16,
-            "temperature": TINY_PPO.temperature,
-        }  # fmt: skip
-        steps = {"minibatches": 4, "epochs": 1}
-        own = {"critic": TINY_PPO.critic, "gae_lambda": 1.0}
-    if agent == "ppo":
-        return PPOConfig(**common, **steps, **own)  # type: ignore[arg-type]
-    if agent == "grpo":
-        return GRPOConfig(**common, **steps, group_size=8)  # type: ignore[arg-type]
-    return ReinforceConfig(**common, group_size=8)
+        common |= {name: getattr(TINY_PPO, name) for name in ("optimizer", "kl", "temperature", "micro_batch")}
+        epochs, critic, gae_lambda = 1, TINY_PPO.critic, TINY_PPO.gae_lambda
+    config: Any
+    if args.agent == "ppo":
+        config = PPOConfig(**common, critic=critic, gae_lambda=gae_lambda, minibatches=4, epochs=epochs)
+    elif args.agent == "grpo":
+        config = GRPOConfig(**common, minibatches=4, epochs=epochs, group_size=8)
+    else:
+        config = ReinforceConfig(**common, group_size=8)
+    rows = 64 if args.agent == "reinforce" else 256  # one step on 64 rows, or four on a quarter of 256 each
+    return agents.make(args.agent, env, env_options=options, model=model, config=config, num_envs=rows)
 
 
 def run_one(args: One) -> None:
     """Train one agent, evaluating as it goes; writes curve, seconds and peak memory."""
-    import agents
-
     torch.set_num_threads(2)
-    env, options, model = task(args)
-    held_out = {**options, "split": "test" if args.warmed_up is None else "validation"}
-    made: dict[str, Any] = {"env_options": {**options, "split": "train"}}
-    if args.agent in ("ppo", "grpo", "reinforce"):
-        made |= {"model": model, "config": settings(args.agent, args.seed, args.warmed_up is None)}
-        made["num_envs"] = 256
-    else:
-        made["seed"] = args.seed
-    agent = agents.make(args.agent, env, **made)
-    curve, trained = [], 0.0
-    stages = [0, *np.linspace(args.tokens / 10, args.tokens, 10).astype(int).tolist()]
-    for stage in stages:
+    env, options, model, split = task(args)
+    agent = build(args, env, {**options, "split": "train"}, model)
+    agent.schedule_total = args.tokens  # towards the end of training, not of a stage
+    curve, seconds = [], 0.0
+    for stage in (0, *np.linspace(args.tokens / 10, args.tokens, 10).astype(int).tolist()):
         started = time.perf_counter()
-        if args.warmed_up is not None and stage:  # the linear schedule wants to know the whole
-            hold(agent, args.tokens)
         agent.learn(stage)
-        trained += time.perf_counter() - started
-        last = stage == stages[-1]
-        episodes = list(agent.play(env, range(500 if last and args.warmed_up else 200), env_options=held_out, rows=128))
-        passed = float(np.mean([bool(e.info.get("verdict", {}).get("passed")) for e in episodes]))
-        curve.append([agent.num_timesteps, float(np.mean([e.score for e in episodes])), passed, trained])
+        seconds += time.perf_counter() - started
+        n = 500 if stage == args.tokens and args.warmed_up else 200
+        point: dict[str, Any] = {"tokens": agent.num_timesteps, "seconds": seconds}
+        for decoding in ("sampled", "greedy"):
+            greedy = decoding == "greedy"
+            episodes = list(
+                agent.play(env, range(n), env_options={**options, "split": split}, rows=128, deterministic=greedy)
+            )
+            passed = [bool(episode.info.get("verdict", {}).get("passed")) for episode in episodes]
+            scores = [episode.score for episode in episodes]
+            point[decoding] = {"score": float(np.mean(scores)), "pass rate": float(np.mean(passed))}
+        curve.append(point)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     args.result.parent.mkdir(parents=True, exist_ok=True)
-    args.result.write_text(json.dumps({"curve": curve, "seconds": trained, "peak_bytes": peak}))
+    args.result.write_text(json.dumps({"curve": curve, "seconds": seconds, "peak_bytes": peak}))
 
 
-def hold(agent: Any, total: int) -> None:
-    """Have the schedule count towards the end of training, not of a stage."""
-    agent.schedule_total = total
-
-
-def task(args: One) -> tuple[str, dict[str, Any], Any]:
-    """(id, options of the environment, model to start from)."""
-    import llm_envs
+def task(args: One) -> tuple[str, dict[str, Any], Any, str]:
+    """(id, options of the environment, model to start from, split to evaluate on)."""
     from agents.models import TinyConfig, build_tiny, load_pretrained
 
-    assert llm_envs
     if args.warmed_up is not None:
         model, _ = load_pretrained(str(args.warmed_up))
-        tokenizer = str(args.warmed_up)
-        return (
-            "llm_envs/CodeRepair-v0",
-            {"families": "core", "tokenizer": tokenizer, "max_length": 320, "max_new_tokens": 48},
-            model,
-        )
+        options = {"families": "core", "tokenizer": str(args.warmed_up), "max_length": 320, "max_new_tokens": 48}
+        return "llm_envs/CodeRepair-v0", options, model, "validation"
     import reverse_words
 
     tiny = TinyConfig(hidden_size=64, intermediate_size=128, layers=2, heads=4)
-    return "llm_envs/ReverseWord-v0", {}, build_tiny(Special(len(reverse_words.TOKENS)), tiny, 10, args.seed)
+    return reverse_words.ID, {}, build_tiny(Tokens(len(reverse_words.TOKENS)), tiny, 10, args.seed), "test"
 
 
 @dataclass
-class Special:
+class Tokens:
     """What `build_tiny` reads of a tokenizer."""
 
     size: int
@@ -165,59 +152,51 @@ class Special:
 
 def compare(args: Scratch | Repair) -> None:
     """Run everything that is missing, print the table, draw the curves."""
-    name = "scratch" if isinstance(args, Scratch) else "repair"
-    starts: list[tuple[int, Path | None]] = (
-        [(seed, None) for seed in args.seeds] if isinstance(args, Scratch) else list(enumerate(args.warmed_up))
-    )
-    results: dict[str, list[dict[str, Any]]] = {}
-    for seed, warmed_up in starts:
+    scratch = isinstance(args, Scratch)
+    folder = args.out / f"{'scratch' if scratch else 'repair'}-{args.tokens}"
+    starts = dict.fromkeys(args.seeds) if isinstance(args, Scratch) else dict(enumerate(args.warmed_up))
+    results: dict[str, list[dict[str, Any]]] = {agent: [] for agent in args.agents}
+    for seed, start in starts.items():
         for agent in args.agents:
-            result = args.out / f"{name}-{args.tokens}" / f"{agent}-{seed}.json"
+            result = folder / f"{agent}-{seed}.json"
             if not result.exists():
-                command = [
-                    sys.executable,
-                    __file__,
-                    "one",
-                    "--agent",
-                    agent,
-                    "--seed",
-                    str(seed),
-                    "--result",
-                    str(result),
-                ]
-                command += ["--tokens", str(args.tokens), *(["--warmed-up", str(warmed_up)] if warmed_up else [])]
-                subprocess.run(command, check=True)
-            results.setdefault(agent, []).append(json.loads(result.read_text()))
-    print_table(results)
-    draw(results, args.out / f"{name}-{args.tokens}.png", "score" if name == "scratch" else "pass rate")
+                which = {"agent": agent, "seed": seed, "tokens": args.tokens, "result": result}
+                which |= {} if start is None else {"warmed-up": start}
+                command = [str(part) for name, value in which.items() for part in (f"--{name}", value)]
+                subprocess.run([sys.executable, __file__, "one", *command], check=True)
+            results[agent].append(json.loads(result.read_text()))
+    measure = "score" if scratch else "pass rate"
+    print_table(results, measure)
+    draw(results, folder.with_suffix(".png"), measure)
 
 
-def print_table(results: dict[str, list[dict[str, Any]]]) -> None:
+def print_table(results: dict[str, list[dict[str, Any]]], measure: str) -> None:
     """Final held-out figures of each seed, median seconds and memory."""
-    print("| agent | score, by seed | pass rate, by seed | seconds, median | peak memory, MB |")
+    print(f"| agent | {measure} sampled, by seed | {measure} greedy, by seed | seconds, median | peak memory, MB |")
     print("|---|---|---|---|---|")
     for agent, runs in results.items():
-        score = " / ".join(f"{run['curve'][-1][1]:.3f}" for run in runs)
-        rate = " / ".join(f"{run['curve'][-1][2]:.3f}" for run in runs)
-        seconds, peak = median(run["seconds"] for run in runs), median(run["peak_bytes"] for run in runs)
-        print(f"| `{agent}` | {score} | {rate} | {seconds:.0f} | {peak / 1e6:.0f} |")
+        figures = [
+            " / ".join(f"{run['curve'][-1][decoding][measure]:.3f}" for run in runs)
+            for decoding in ("sampled", "greedy")
+        ]
+        seconds, peak = (median(run[name] for run in runs) for name in ("seconds", "peak_bytes"))
+        print(f"| `{agent}` | {' | '.join(figures)} | {seconds:.0f} | {peak / 1e6:.0f} |")
 
 
-def draw(results: dict[str, list[dict[str, Any]]], path: Path, what: str) -> None:
-    """One line per agent, the median of its seeds, and the range as a band."""
+def draw(results: dict[str, list[dict[str, Any]]], path: Path, measure: str) -> None:
+    """One line per agent, the median of its seeds, and their range as a band."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(7, 4))
-    column = 1 if what == "score" else 2
     for agent, runs in results.items():
-        curves = np.array([[point[column] for point in run["curve"]] for run in runs])
-        tokens = [point[0] for point in runs[0]["curve"]]
+        curves = np.array([[point["sampled"][measure] for point in run["curve"]] for run in runs])
+        tokens = np.mean([[point["tokens"] for point in run["curve"]] for run in runs], 0)
         axes.plot(tokens, np.median(curves, 0), label=agent)
         axes.fill_between(tokens, curves.min(0), curves.max(0), alpha=0.15)
-    axes.set(xlabel="tokens sampled for training", ylabel=f"held-out {what}")
+    axes.set(xlabel="tokens sampled for training", ylabel=f"held-out {measure}, sampled")
     axes.legend()
     figure.tight_layout()
     figure.savefig(path, dpi=120)

@@ -96,3 +96,8 @@ def test_tolerance_follows_the_precision():
     assert make_agent().mismatch_tolerance == 1e-4
     assert make_agent(llama().bfloat16()).mismatch_tolerance == 0.5
     assert make_agent(mismatch_tolerance=0.2).mismatch_tolerance == 0.2
+
+
+def test_float16_is_refused_since_nothing_scales_its_gradients():
+    with pytest.raises(ValueError, match="must be torch.bfloat16 or None, got torch.float16"):
+        make_agent(agent_options={"autocast_dtype": torch.float16})
