@@ -1,4 +1,4 @@
-"""All learners on the same task with the same number of sampled tokens: curves, held-out scores, seconds, memory.
+"""All learners on the same task with the same number of sampled tokens: curves, held-out scores, CPU time, memory.
 
     python benchmarks/compare_agents.py scratch                      # reverse short words, from random weights
     python benchmarks/compare_agents.py repair --warmed-up FOLDER    # code repair, from checkpoints `warmed-up`
@@ -98,16 +98,16 @@ def build(args: One, env: str, options: dict[str, Any], model: Any) -> Any:
 
 
 def run_one(args: One) -> None:
-    """Train one agent, evaluating as it goes; writes curve, seconds and peak memory."""
-    torch.set_num_threads(2)
+    """Train one agent, evaluating as it goes; writes curve, CPU seconds of training and peak memory."""
+    torch.set_num_threads(1)  # so that CPU time does not depend on what else the machine does
     env, options, model, split = task(args)
     agent = build(args, env, {**options, "split": "train"}, model)
     agent.schedule_total = args.tokens  # towards the end of training, not of a stage
     curve, seconds = [], 0.0
     for stage in (0, *np.linspace(args.tokens / 10, args.tokens, 10).astype(int).tolist()):
-        started = time.perf_counter()
+        started = time.process_time()
         agent.learn(stage)
-        seconds += time.perf_counter() - started
+        seconds += time.process_time() - started
         n = 500 if stage == args.tokens and args.warmed_up else 200
         point: dict[str, Any] = {"tokens": agent.num_timesteps, "seconds": seconds}
         for decoding in ("sampled", "greedy"):
@@ -171,8 +171,8 @@ def compare(args: Scratch | Repair) -> None:
 
 
 def print_table(results: dict[str, list[dict[str, Any]]], measure: str) -> None:
-    """Final held-out figures of each seed, median seconds and memory."""
-    print(f"| agent | {measure} sampled, by seed | {measure} greedy, by seed | seconds, median | peak memory, MB |")
+    """Final held-out figures of each seed, median CPU time and memory."""
+    print(f"| agent | {measure} sampled, by seed | {measure} greedy, by seed | CPU-seconds of training, median | peak memory, MB |")
     print("|---|---|---|---|---|")
     for agent, runs in results.items():
         figures = [
