@@ -25,6 +25,7 @@ import agents
 from agents.checkpoint import SUMMARY, read_summary
 from agents.evaluate import powers_of_two
 from agents.jsonable import jsonable
+from agents.models import load_pretrained, spoken_by
 from agents.registry import find
 from agents.results import by_family, evaluate_agent, summarise, summary_table
 from agents.run import write_json
@@ -79,23 +80,24 @@ class List:
 def evaluate(args: Evaluate) -> None:
     """Build the agent, play what is missing, print tables, write JSON beside the answers."""
     import_namespace(args.env)
-    env_options = pairs("env_options", args.env_options)
-    if args.split is not None:
-        env_options["split"] = args.split
-    options = pairs("options", args.options)
-    if args.checkpoint is None:
-        if isinstance(options.get("model"), str) and find(args.agent).level == "token":
-            env_options.setdefault("tokenizer", options["model"])
-        agent = agents.make(args.agent, args.env, env_options=env_options, **options)
-    else:
+    env_options, options = own_env_options(args), pairs("options", args.options)
+    which = identity(args, options)
+    if args.checkpoint is not None:
         env_options = options_of(args) | env_options
         agent = agents.load(args.agent, args.checkpoint, args.env, env_options=env_options, **options)
-    if args.verifier:
-        env_options["extra_verifiers"] = list(args.verifier)
+    else:
+        if isinstance(options.get("model"), str) and find(args.agent).level == "token":
+            model, tokenizer = load_pretrained(options["model"])
+            options |= {"model": model, "tokenizer": tokenizer}
+            env_options = spoken_by(tokenizer) | env_options
+        agent = agents.make(args.agent, args.env, env_options=env_options, **options)
+    env_options["extra_verifiers"] = [*env_options.get("extra_verifiers", ()), *args.verifier]
+    if not env_options["extra_verifiers"]:
+        del env_options["extra_verifiers"]
     out = args.out or Path("evaluations") / f"{default_name(args)}.jsonl"
     results = evaluate_agent(
         agent, args.env, problems(args, env_options), out, k=args.k, env_options=env_options,
-        deterministic=args.greedy, seed=args.seed, rows=args.rows, which=identity(args, options),
+        deterministic=args.greedy, seed=args.seed, rows=args.rows, which=which,
     )  # fmt: skip
     ks = powers_of_two(args.k)
     everything = summarise(results, ks)
@@ -104,17 +106,44 @@ def evaluate(args: Evaluate) -> None:
     groups = {"all": everything, **(families if len(families) > 1 else {})}
     console.print(summary_table(f"{args.agent} on {args.env}, {args.split}", groups, "reward"))
     console.print(f"verdicts: {', '.join(f'{kind} {n}' for kind, n in everything.kinds.items()) or 'none'}")
-    summary = out.with_suffix(".summary.json")
+    summary = out.with_name(out.name.removesuffix(".jsonl") + ".summary.json")
     write_json(summary, {"all": everything, "families": families})
-    console.print(f"answers: {out}, summary: {summary}", soft_wrap=True)
+    print(f"answers: {out}, summary: {summary}")
+    if everything.failed:
+        reason = next(result.failed for result in results if result.failed)
+        raise ValueError(f"{everything.failed} answers failed (the same command asks for them again): {reason}")
+
+
+def own_env_options(args: Evaluate) -> dict[str, Any]:
+    """What the command says about the environment; a judge that breaks costs the answer, not the evaluation."""
+    env_options = pairs("env_options", args.env_options)
+    if "split" in env_options:
+        raise ValueError("give the split as --split, not in --env-options")
+    if args.split is not None:
+        env_options["split"] = args.split
+    if str(gym.spec(args.env).entry_point).startswith("llm_envs."):
+        env_options.setdefault("on_verifier_error", "unscored")
+    return env_options
 
 
 def identity(args: Evaluate, options: dict[str, Any]) -> dict[str, Any]:
     """What tells this agent from others of its name."""
     which: dict[str, Any] = {"options": without_key(options)}
-    if args.checkpoint is not None and (args.checkpoint / SUMMARY).exists():
-        which["weights"] = read_summary(args.checkpoint).get("weights")
+    if args.checkpoint is not None:
+        which["weights"] = digest(args.checkpoint)
+    elif isinstance(options.get("model"), str) and Path(options["model"]).exists():
+        which["weights"] = digest(Path(options["model"]))
     return which
+
+
+def digest(path: Path) -> str:
+    """Hash of a file, or of every file below a folder."""
+    found = hashlib.sha256()
+    for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+        if file.is_file():
+            with file.open("rb") as content:
+                found.update(f"{file.relative_to(path)} {hashlib.file_digest(content, 'sha256').hexdigest()}".encode())
+    return found.hexdigest()[:16]
 
 
 def without_key(options: dict[str, Any]) -> dict[str, Any]:
@@ -136,11 +165,16 @@ def options_of(args: Evaluate) -> dict[str, Any]:
     """What the environment needs to be the one the checkpoint was trained in: its tokenizer, format and budgets."""
     assert args.checkpoint is not None
     options: dict[str, Any] = {}
-    if (args.checkpoint / "tokenizer.json").exists():
-        options["tokenizer"] = str(args.checkpoint)
     if (args.checkpoint / SUMMARY).exists():
         trained_in = read_summary(args.checkpoint).get("env", {})
-        options |= trained_in.get("options", {}) if trained_in.get("id") == args.env else {}
+        own = args.env.rpartition(":")[2]
+        options |= {
+            name: value
+            for name, value in trained_in.get("options", {}).items()
+            if name == "tokenizer" or trained_in.get("id") == own
+        }
+    if any((args.checkpoint / name).exists() for name in ("tokenizer.json", "tokenizer_config.json")):
+        options["tokenizer"] = str(args.checkpoint)
     return options
 
 
@@ -150,7 +184,7 @@ def import_namespace(env: str) -> None:
     if ":" not in env and "/" in env and env not in gym.registry:
         try:
             importlib.import_module(namespace)
-        except ImportError as error:
+        except (ImportError, TypeError, ValueError) as error:
             raise ValueError(f"unknown environment {env!r}: {error}") from error
 
 
@@ -188,7 +222,7 @@ def main() -> None:
             print("\n".join(agents.names()))
         else:
             evaluate(args)
-    except (ValueError, ImportError, OSError, TypeError, gym.error.Error) as error:
+    except (ValueError, ImportError, OSError, TypeError, FloatingPointError, gym.error.Error) as error:
         raise SystemExit(f"error: {error}") from error
     except RuntimeError as error:
         if "VerifierError" not in (base.__name__ for base in type(error).__mro__):  # not ours to import

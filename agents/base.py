@@ -44,6 +44,9 @@ class Agent(ABC):
     """At which level of the environments it acts."""
     learns: ClassVar[bool] = True
     """Whether `learn` makes it better; False for one that just acts."""
+    writes_turns: ClassVar[bool] = False
+    """Whether it has an `engine` and a `sampling` (see `agents.engine`) that `play` writes whole turns with, and a
+    `policy` they belong to; `predict` is asked for every token otherwise."""
     num_timesteps: int = 0
     """Actions taken for training so far: tokens at the token level."""
 
@@ -107,6 +110,7 @@ class Agent(ABC):
         env_options: Mapping[str, Any] | None = None,
         deterministic: bool = False,
         seed: int = 0,
+        sample: int = 0,
         rows: int = 16,
     ) -> Iterator[Episode]:
         """Play one episode on each of these examples, `rows` at a time; yields them as they end.
@@ -116,10 +120,11 @@ class Agent(ABC):
             indices: examples, as `reset(options={"index": i})` takes them.
             env_options: as of `make`.
             deterministic: as of `predict`.
-            seed: of the environment's draws and the agent's.
+            seed: of the environment's draws (with the index) and the agent's.
+            sample: which answer to these problems it is: another one changes the agent's draws, not the environment's.
             rows: episodes at once.
         """
         from agents.play import play_texts, play_tokens
 
         play = play_tokens if self.level == "token" else play_texts
-        return play(self, env, list(indices), dict(env_options or {}), deterministic, seed, rows)
+        return play(self, env, list(indices), dict(env_options or {}), deterministic, seed, sample, rows)

@@ -14,16 +14,20 @@ import copy
 import json
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from gymnasium.vector import VectorEnv
 from safetensors.torch import load_file, save_file
 from torch import nn
+from transformers import AutoModelForCausalLM
 
 from agents.base import AgentError
-from agents.environment import environment_id, plain_options
+from agents.environment import environment_id, plain_options, vocabulary_size
 from agents.jsonable import jsonable
 from agents.rewards import Moments
 from agents.rng import rng_state, set_rng_state
@@ -67,7 +71,11 @@ def save_checkpoint(folder: Path, agent: OnPolicyAgent) -> None:
             "reference": agent.reference.fingerprint(),
             "architecture": architecture(agent),
             "config": agent.config,
-            "env": {"id": environment_id(agent.env), "options": plain_options(agent.env)},
+            "env": {
+                "id": environment_id(agent.env),
+                "options": plain_options(agent.env),
+                "n_actions": vocabulary_size(agent.env),
+            },
         }
         (unfinished / SUMMARY).write_text(json.dumps(jsonable(summary), indent=2) + "\n")
         sync(unfinished)
@@ -108,10 +116,11 @@ def read_summary(folder: Path, agent: str | None = None) -> dict[str, Any]:
     """
     try:
         summary = json.loads((folder / SUMMARY).read_text())
-    except (OSError, ValueError) as error:
+        found = summary["agent"]
+    except (OSError, ValueError, TypeError, KeyError) as error:
         raise CheckpointError(f"{folder} is not a checkpoint: {SUMMARY} is missing or damaged") from error
-    if agent is not None and summary["agent"] != agent:
-        raise CheckpointError(f"{folder} is a checkpoint of agent {summary['agent']!r}, expected {agent!r}")
+    if agent is not None and found != agent:
+        raise CheckpointError(f"{folder} is a checkpoint of agent {found!r}, expected {agent!r}")
     return summary
 
 
@@ -119,7 +128,8 @@ def load_checkpoint(folder: Path, agent: OnPolicyAgent) -> None:
     """Load weights and trainer state into an agent of the same kind and shape.
 
     Raises:
-        CheckpointError: no checkpoint, another agent's, or of another architecture; nothing was loaded then.
+        CheckpointError: no checkpoint, another agent's, or of another architecture, and nothing was loaded; or one that
+            is damaged, and some of it may have been.
     """
     summary = read_summary(folder, agent.name)
     if summary["reference"] != agent.reference.fingerprint():
@@ -127,13 +137,21 @@ def load_checkpoint(folder: Path, agent: OnPolicyAgent) -> None:
             f"the reference of {folder} was {summary['reference']}, this agent's is {agent.reference.fingerprint()}: "
             "build the agent around the weights the run started from"
         )
+    require_same_actions(folder, summary, agent.env)
     own, there = architecture(agent), summary["architecture"]
     for part in {**own, **there}:
         if there.get(part) != own.get(part):
             raise CheckpointError(
                 f"the {part} in {folder} is {there.get(part, 'absent')}, this agent's is {own.get(part, 'absent')}"
             )
-    state = torch.load(folder / STATE, map_location="cpu", weights_only=True)
+    with reading(folder):
+        state = torch.load(folder / STATE, map_location="cpu", weights_only=True)
+        load_models(folder, agent)
+        load_trainer_state(agent, state)
+
+
+def load_models(folder: Path, agent: OnPolicyAgent) -> None:
+    """What `save_models` wrote, into the same parts."""
     model: Any = agent.policy.model
     if hasattr(model, "merge_and_unload"):
         from peft import set_peft_model_state_dict
@@ -146,7 +164,31 @@ def load_checkpoint(folder: Path, agent: OnPolicyAgent) -> None:
     if agent.critic is not None:
         load_model(agent.critic.model, folder / "critic")
         agent.critic.value_head.load_state_dict(load_file(folder / "critic" / HEAD))
-    load_trainer_state(agent, state)
+
+
+def saved_model(folder: Path) -> Any:
+    """The policy of a checkpoint alone, its adapter merged."""
+    with reading(folder):
+        return AutoModelForCausalLM.from_pretrained(folder)
+
+
+@contextmanager
+def reading(folder: Path) -> Iterator[None]:
+    """What a damaged file makes its reader raise, as one CheckpointError."""
+    try:
+        yield
+    except Exception as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise CheckpointError(f"{folder} cannot be read: {reason}") from error
+
+
+def require_same_actions(folder: Path, summary: dict[str, Any], env: VectorEnv) -> None:
+    """Raises CheckpointError when the environment has other tokens, by number, than the one trained in."""
+    there, own = summary["env"]["n_actions"], vocabulary_size(env)
+    if there != own:
+        raise CheckpointError(
+            f"{folder} was trained in an environment with {there} tokens, this one has {own}: give the tokenizer it had"
+        )
 
 
 COUNTERS = ("iteration", "num_timesteps", "num_episodes")

@@ -35,7 +35,10 @@ class Turn(NamedTuple):
 
 
 class Engine(Protocol):
-    """What a rollout needs of a generator; ours runs the trained model itself."""
+    """What a rollout needs of a generator; ours runs the trained model itself.
+
+    One that needs more than tokens has `observe(observation)`, called before `generate` with what the rows observe.
+    """
 
     weight_version: int
     """Counts the updates of the weights it generates with."""

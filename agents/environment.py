@@ -41,11 +41,14 @@ def environment_id(env: VectorEnv) -> str | None:
 
 
 def plain_options(env: VectorEnv) -> dict[str, Any]:
-    """The keyword arguments of `gymnasium.make_vec` that JSON can hold and that are not about training alone."""
+    """The keyword arguments of `gymnasium.make_vec` that JSON can hold and that are not about training alone.
+
+    A tokenizer is among them as a name or a path; an object is saved with a checkpoint if the agent was given it, too.
+    """
     spec = getattr(env.unwrapped, "spec", None)
     found = {}
     for name, value in (spec.kwargs if spec is not None else {}).items():
-        if name not in ("task", "split", "tokenizer", "num_envs", "vectorization_mode", "autoreset_mode"):
+        if name not in ("task", "split", "num_envs", "vectorization_mode", "autoreset_mode"):
             with suppress(TypeError, ValueError):
                 found[name] = json.loads(json.dumps(value))
     return found

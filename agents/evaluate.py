@@ -28,7 +28,7 @@ class Evaluation:
     """What one held-out evaluation found."""
 
     greedy: float
-    """Share of problems whose greedy answer passes (pass@1)."""
+    """Share of problems whose greedy answer passes (pass@1); NaN if every judge broke, as for the next."""
     sampled: float
     """Share of sampled answers that pass (pass@1), mean over problems."""
     greedy_score: float
@@ -115,7 +115,7 @@ def evaluate(
     per_problem |= {"sampled": passed.sum(1) / n, "pass@k": pass_at[max(pass_at)] if pass_at else []}
     return Evaluation(
         greedy=pass_rate([info for info in greedy.infos if judged(info)]),
-        sampled=float(per_problem["sampled"].mean()) if len(n) else 0.0,
+        sampled=float(per_problem["sampled"].mean()) if len(n) else math.nan,
         greedy_score=float(kept_greedy.mean()),
         sampled_score=float(kept_sampled.mean()),
         episodes=len(indices),
@@ -176,8 +176,8 @@ def passes(info: dict[str, Any]) -> bool:
 
 
 def pass_rate(infos: Sequence[dict[str, Any]]) -> float:
-    """Share of episodes whose verdict passed; 0 for environments without verdicts."""
-    return sum(map(passes, infos)) / max(1, len(infos))
+    """Share of episodes whose verdict passed: NaN of none, 0 for environments without verdicts."""
+    return sum(map(passes, infos)) / len(infos) if infos else math.nan
 
 
 def judge_rates(greedy: Sequence[dict[str, Any]], sampled: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:

@@ -39,7 +39,8 @@ class GroupConfig(TrainingConfig):
 class GroupAgent(OnPolicyAgent):
     """An agent whose advantages compare an answer's total reward with the other answers to the same problem."""
 
-    def __init__(self, model: Any, env: VectorEnv, config: Any, **options: Any) -> None:
+    def __init__(self, model: Any, env: VectorEnv, config: Any = None, **options: Any) -> None:
+        config = self.settings(config)
         if env.num_envs % config.group_size:
             raise ValueError(
                 f"the environment has {env.num_envs} rows, which is no multiple of group_size {config.group_size}"
@@ -109,7 +110,11 @@ def others_mean(totals: Tensor, counted: Tensor) -> Tensor:
 
 
 def group_moments(totals: Tensor, counted: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and population standard deviation of each group's counted answers, (groups, 1) each."""
+    """Mean and population standard deviation of each group's counted answers, (groups, 1) each.
+
+    In double precision: rounded to single, equal totals of 100 have a standard deviation.
+    """
+    totals = totals.double()
     n = counted.sum(1, keepdim=True).clamp(min=1)
     mean = torch.where(counted, totals, 0.0).sum(1, keepdim=True) / n
     variance = torch.where(counted, (totals - mean) ** 2, 0.0).sum(1, keepdim=True) / n

@@ -10,10 +10,8 @@ al. 2025). Groups whose answers all score the same have no advantage; `groups/wi
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
-from gymnasium.vector import VectorEnv
 from torch import Tensor
 
 from agents.batch import Batch
@@ -47,15 +45,13 @@ class GRPO(GroupAgent):
 
     name, Config = "grpo", GRPOConfig
 
-    def __init__(self, model: Any, env: VectorEnv, config: GRPOConfig | None = None, **options: Any) -> None:
-        super().__init__(model, env, config or GRPOConfig(), **options)
-
     def compare(self, totals: Tensor, counted: Tensor) -> Tensor:
         """How many standard deviations above the group's mean; 0 where all answers are alike."""
         mean, std = group_moments(totals, counted)
         if not self.config.normalize:
-            return totals - mean
-        return torch.where(std > 1e-6, (totals - mean) / std.clamp(min=1e-6), 0.0)
+            return (totals - mean).to(totals.dtype)
+        differ = std > 1e-6 * (1 + mean.abs())  # more than two scorings of one answer may
+        return torch.where(differ, (totals - mean) / torch.where(differ, std, 1.0), 0.0).to(totals.dtype)
 
     def loss(
         self, batch: Batch, rows: Tensor, weights: Tensor, mean_weights: Tensor

@@ -124,3 +124,8 @@ def load_pretrained(model: str, dtype: torch.dtype = torch.float32) -> tuple[Any
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     return loaded, tokenizer
+
+
+def spoken_by(tokenizer: Any) -> dict[str, Any]:
+    """Options of an environment for a pretrained model: its tokenizer, and its chat template if it has one."""
+    return {"tokenizer": tokenizer} | ({"message_format": "chat"} if getattr(tokenizer, "chat_template", None) else {})

@@ -20,11 +20,10 @@ import numpy as np
 import torch
 from gymnasium.vector import VectorEnv
 from torch import Tensor
-from transformers import AutoModelForCausalLM
 
 from agents.base import EnvSource
 from agents.batch import Batch
-from agents.checkpoint import load_checkpoint, read_summary, save_checkpoint
+from agents.checkpoint import load_checkpoint, read_summary, require_same_actions, save_checkpoint, saved_model
 from agents.interrupt import deferred_interrupt
 from agents.kl import KLController
 from agents.losses import loss_weights
@@ -36,7 +35,6 @@ from agents.rng import derived_generator
 from agents.rollout import Rollout, StaleBatchError, collect
 from agents.run import RunFolder
 from agents.scoring import Behaviour, behaviour, micro_batches
-from agents.settings import from_plain
 
 Groups = dict[str, tuple[Sequence[torch.nn.Parameter], float]]
 
@@ -271,11 +269,13 @@ class OnPolicyAgent(PolicyAgent):
             options: as of `make`; the settings are the checkpoint's unless given.
         """
         summary = read_summary(Path(folder), cls.name)
-        config = from_plain(cls.Config, summary["config"])
+        config = cls.settings(options.pop("config", summary["config"]))
         options = {"config": config, "num_envs": getattr(config, "group_size", 64), **options}
         if model is not None:
             return cls.make(env, model=model, **options).restore(folder)
-        return cls.make(env, model=AutoModelForCausalLM.from_pretrained(folder), **options)
+        agent = cls.make(env, model=saved_model(Path(folder)), **options)
+        require_same_actions(Path(folder), summary, agent.env)
+        return agent
 
     @property
     def mismatch_tolerance(self) -> float:

@@ -14,7 +14,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from agents.base import Agent, AgentError, EnvSource, Episode
 from agents.engine import Turn, TurnMask
 from agents.environment import attribute, vocabulary_size
-from agents.rng import derived_generator
+from agents.rng import derived_generator, derived_seed
 from agents.rollout import collect
 from agents.sampling import Sampling
 
@@ -23,21 +23,39 @@ class InfrastructureError(RuntimeError):
     """Something outside agent and environment broke while an episode was played: it has no score."""
 
 
+class SingleRows(SyncVectorEnv):
+    """Single environments in a row, autoreset disabled; what each says in its info stays as it is."""
+
+    def __init__(self, make: Callable[[], gym.Env], rows: int) -> None:
+        super().__init__([make] * rows, autoreset_mode=AutoresetMode.DISABLED)
+
+    def _add_info(self, vector_infos: dict[str, Any], env_info: dict[str, Any], env_num: int) -> dict[str, Any]:
+        """Gymnasium would merge dictionaries into typed arrays, where 0.5 may become 0."""
+        for key, value in env_info.items():
+            vector_infos.setdefault(key, np.full(self.num_envs, None, dtype=object))[env_num] = value
+            vector_infos.setdefault(f"_{key}", np.zeros(self.num_envs, dtype=np.bool_))[env_num] = True
+        return vector_infos
+
+
 def make_vec(env: EnvSource, rows: int, options: dict[str, Any]) -> VectorEnv:
     """A token-level vector environment with autoreset disabled.
 
     Raises:
         AgentError: the environment is not a token-level one.
     """
-    row = gym.make(env, disable_env_checker=True, **options) if isinstance(env, str) else env()
-    space = row.observation_space
+
+    def make_row() -> gym.Env:
+        return gym.make(env, disable_env_checker=True, **options) if isinstance(env, str) else env()
+
+    row = make_row()
+    space, spec = row.observation_space, row.spec
     row.close()
     if not isinstance(space, gym.spaces.Dict) or not {"tokens", "length"} <= space.keys():
         raise AgentError(f"expected a token-level environment (observations with 'tokens' and 'length'), got {space}")
-    if isinstance(env, str):
-        made = gym.make_vec(env, num_envs=rows, autoreset_mode=AutoresetMode.DISABLED, **options)
+    if isinstance(env, str) and spec is not None and spec.vector_entry_point is not None:
+        made: VectorEnv = gym.make_vec(env, num_envs=rows, autoreset_mode=AutoresetMode.DISABLED, **options)
     else:
-        made = SyncVectorEnv([env] * rows, autoreset_mode=AutoresetMode.DISABLED)
+        made = SingleRows(make_row, rows)
     vocabulary_size(made)
     return made
 
@@ -60,15 +78,19 @@ class PredictEngine:
     """An engine made of an agent's `predict`, one token at a time; says nothing about probabilities.
 
     Args:
-        agent: acts on observations with `tokens`, `length` and `remaining`.
-        max_length: positions of such an observation.
+        agent: acts on the environment's observations.
         deterministic: as of `predict`.
     """
 
     weight_version, reports_kept_sets = 0, False
 
-    def __init__(self, agent: Agent, max_length: int, deterministic: bool) -> None:
-        self.agent, self.max_length, self.deterministic = agent, max_length, deterministic
+    def __init__(self, agent: Agent, deterministic: bool) -> None:
+        self.agent, self.deterministic = agent, deterministic
+        self._observation: dict[str, np.ndarray] = {}
+
+    def observe(self, observation: dict[str, np.ndarray]) -> None:
+        """What the next turns begin with."""
+        self._observation = observation
 
     def generate(
         self,
@@ -82,18 +104,19 @@ class PredictEngine:
         """Continue each prefix until a stop token or its budget."""
         turns: list[list[int]] = [[] for _ in prefixes]
         active = list(range(len(prefixes)))
+        now = {name: np.array(values) for name, values in self._observation.items()}
         while active:
-            tokens = np.zeros((len(active), self.max_length), dtype=np.int64)
-            length = np.zeros((len(active), 1), dtype=np.int64)
-            for k, row in enumerate(active):
-                prefix = [*prefixes[row], *turns[row]]
-                tokens[k, : len(prefix)], length[k] = prefix, len(prefix)
-            remaining = np.array([[budgets[row] - len(turns[row])] for row in active])
-            observation = {"tokens": tokens, "length": length, "remaining": remaining}
-            masks = self._masks(allowed, turns, active)
+            observation, masks = (
+                {name: values[active] for name, values in now.items()},
+                self._masks(allowed, turns, active),
+            )
             actions, _ = self.agent.predict(observation, deterministic=self.deterministic, action_masks=masks)
             for row, action in zip(active, actions, strict=True):
+                now["tokens"][row, len(prefixes[row]) + len(turns[row])] = action
                 turns[row].append(int(action))
+                now["length"][row] += 1
+                if "remaining" in now:
+                    now["remaining"][row] -= 1
             active = [r for r in active if turns[r][-1] not in stop_token_ids and len(turns[r]) < budgets[r]]
         return [Turn(np.array(t), None, "stop" if t[-1] in stop_token_ids else "length") for t in turns]
 
@@ -105,38 +128,42 @@ class PredictEngine:
 
 
 def play_tokens(
-    agent: Any, env: EnvSource, indices: list[int], options: dict[str, Any], deterministic: bool, seed: int, rows: int
-) -> Iterator[Episode]:
+    agent: Any, env: EnvSource, indices: list[int], options: dict[str, Any], deterministic: bool, seed: int,
+    sample: int, rows: int,
+) -> Iterator[Episode]:  # fmt: skip
     """Episodes of a token-level agent; one that generates whole turns does so."""
     made = make_vec(env, min(rows, max(1, len(indices))), options)
     try:
-        max_length = int(made.single_observation_space["tokens"].shape[0])  # type: ignore[index]
-        engine = getattr(agent, "engine", None) or PredictEngine(agent, max_length, deterministic)
-        sampling = getattr(agent, "sampling", Sampling())
+        engine, sampling = PredictEngine(agent, deterministic), Sampling()
+        if agent.writes_turns:
+            engine, sampling = agent.engine, agent.sampling
         if deterministic:
             sampling = Sampling(sampling.temperature, greedy=True)
+        device = agent.policy.device if agent.writes_turns else torch.device("cpu")
         available = attribute(made, "num_examples")
         for start in range(0, len(indices), made.num_envs):
             chunk = indices[start : start + made.num_envs]
-            device = agent.policy.device if hasattr(agent, "policy") else torch.device("cpu")
-            generator = derived_generator([seed, start], device)
             padded = np.resize(chunk, made.num_envs).tolist()
-            seeds = [seed + start + row for row in range(made.num_envs)]
-            asked = None if available is None else padded
-            rollout = collect(made, engine, sampling, generator, seeds=seeds, indices=asked)
+            draws = [seed, sample, *chunk]
+            agent.seed(derived_seed(draws))
+            rollout = collect(
+                made, engine, sampling, derived_generator(draws, device),
+                seeds=[seed + index for index in padded], indices=None if available is None else padded,
+            )  # fmt: skip
             for row in range(len(chunk)):
                 info = rollout.infos[row]
-                failed = str(info.get("verifier_error", "the judge broke")) if info.get("unscored") else ""
-                yield Episode(start + row, info, float(rollout.scores[row]), failed)
+                yield Episode(start + row, info, float(rollout.scores[row]), what_failed(info))
     finally:
         made.close()
 
 
 def play_texts(
-    agent: Agent, env: EnvSource, indices: list[int], options: dict[str, Any], deterministic: bool, seed: int, rows: int
-) -> Iterator[Episode]:
+    agent: Agent, env: EnvSource, indices: list[int], options: dict[str, Any], deterministic: bool, seed: int,
+    sample: int, rows: int,
+) -> Iterator[Episode]:  # fmt: skip
     """Episodes of a text-level agent, each in a thread and an environment of its own."""
     make_text(env, options).close()  # refuses here, before any thread starts
+    agent.seed(derived_seed([seed, sample, *indices]))
 
     def one(number: int) -> Episode:
         made = make_text(env, options)
@@ -145,19 +172,18 @@ def play_texts(
         finally:
             made.close()
 
-    with ThreadPoolExecutor(max_workers=max(1, rows)) as pool:
-        waiting = [pool.submit(one, number) for number in range(len(indices))]
-        try:
-            for done in as_completed(waiting):
-                yield done.result()
-        finally:
-            for future in waiting:
-                future.cancel()
+    pool = ThreadPoolExecutor(max_workers=max(1, rows))
+    waiting = [pool.submit(one, number) for number in range(len(indices))]
+    try:
+        for done in as_completed(waiting):
+            yield done.result()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)  # a request under way may take minutes
 
 
 def play_text(agent: Any, env: gym.Env, number: int, index: int, deterministic: bool, seed: int) -> Episode:
     """One episode; an agent with `begin` is shown the environment first (scripted ones know the answer)."""
-    observation, info = env.reset(seed=seed + number, options={"index": index})
+    observation, info = env.reset(seed=seed + index, options={"index": index})
     act: Callable[..., Any] = agent.begin(env) if hasattr(agent, "begin") else agent.predict
     state, score, ended = None, 0.0, False
     while not ended:
@@ -167,5 +193,9 @@ def play_text(agent: Any, env: gym.Env, number: int, index: int, deterministic: 
             return Episode(number, info, 0.0, str(error))
         observation, reward, terminated, truncated, new = env.step(action)
         info, score, ended = {**info, **new}, score + float(reward), terminated or truncated
-    failed = str(info.get("verifier_error", "the judge broke")) if info.get("unscored") else ""
-    return Episode(number, info, score, failed)
+    return Episode(number, info, score, what_failed(info))
+
+
+def what_failed(info: dict[str, Any]) -> str:
+    """Why an episode has no score; empty when it has one."""
+    return str(info.get("verifier_error", "the judge broke")) if info.get("unscored") else ""

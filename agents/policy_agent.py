@@ -17,12 +17,12 @@ from agents.base import Agent, AgentError, EnvSource
 from agents.engine import Engine, TorchEngine
 from agents.environment import prefixes, stop_tokens, vocabulary_size
 from agents.evaluate import Evaluation, evaluate
-from agents.models import load_pretrained
+from agents.models import load_pretrained, spoken_by
 from agents.play import make_vec
 from agents.policy import Critic, Policy, base_of
 from agents.reference import build_reference
 from agents.sampling import Sampling
-from agents.settings import TrainingConfig
+from agents.settings import TrainingConfig, from_plain
 
 
 class PolicyAgent(Agent):
@@ -31,7 +31,7 @@ class PolicyAgent(Agent):
     Args:
         model: a `transformers` causal LM, or a PEFT model around one; trained in place.
         env: vector environment with autoreset disabled.
-        config: settings.
+        config: as of `settings`.
         eval_env: like `env`, over held-out problems; None skips evaluation.
         reference: the frozen policy: `"copy"` of `model` as it is now, `"adapter"` (the PEFT model with its adapter
             switched off), or another model.
@@ -40,6 +40,7 @@ class PolicyAgent(Agent):
         tokenizer: saved with every checkpoint when given.
     """
 
+    writes_turns = True
     Config: type[TrainingConfig]
     """Its settings."""
     critic: Critic | None = None
@@ -57,7 +58,9 @@ class PolicyAgent(Agent):
         autocast_dtype: torch.dtype | None = None,
         tokenizer: Any = None,
     ) -> None:
-        self.config: Any = config
+        if tokenizer is not None and not hasattr(tokenizer, "save_pretrained"):
+            raise AgentError(f"tokenizer must be one of transformers, got {type(tokenizer).__name__}")
+        self.config = config = self.settings(config)
         self.env, self.eval_env, self.tokenizer = env, eval_env, tokenizer
         self.sampling = Sampling(config.temperature, config.top_k, config.top_p, config.min_p)
         require_fit(model, env, engine, self.sampling)
@@ -65,6 +68,19 @@ class PolicyAgent(Agent):
         self.reference = build_reference(reference, self.policy)
         self.engine: Engine = engine or TorchEngine(self.policy)
         self.acting = torch.Generator(self.policy.device).manual_seed(config.seed)  # of `predict` alone
+
+    @classmethod
+    def settings(cls, config: Any) -> Any:
+        """The settings; None stands for the defaults, and plain values, nested as the settings are, for settings.
+
+        Raises:
+            AgentError: another agent's settings.
+        """
+        if config is None or isinstance(config, Mapping):
+            return from_plain(cls.Config, dict(config or {}))
+        if not isinstance(config, cls.Config):
+            raise AgentError(f"agent {cls.name!r} needs a {cls.Config.__name__}, got {type(config).__name__}")
+        return config
 
     @classmethod
     def make(
@@ -82,19 +98,22 @@ class PolicyAgent(Agent):
 
         Args:
             env: a registered id, or a function that makes one environment.
-            model: as of the class, or a folder, a `.gguf` file or a name on the hub.
+            model: as of the class, or a folder, a `.gguf` file or a name on the hub, whose tokenizer (and chat
+                template) the environment of an id then gets.
             num_envs: episodes of one batch.
             env_options: keyword arguments of `gymnasium.make_vec`.
-            config: the agent's settings.
+            config: as of `settings`.
             device: where the model is moved to, `"cuda"` say; None leaves it where it is.
             options: as of the class.
         """
         if model is None:
             raise AgentError(f"agent {cls.name!r} needs a language model: pass model=...")
         if isinstance(model, str | Path):
-            model, _ = load_pretrained(str(model))
+            model, tokenizer = load_pretrained(str(model))
+            options.setdefault("tokenizer", tokenizer)
+            env_options = {**(spoken_by(tokenizer) if isinstance(env, str) else {}), **(env_options or {})}
         if device is not None:
-            model = model.to(device)
+            model = moved(model, device)
         made = make_vec(env, num_envs, dict(env_options or {}))
         try:
             return cls(model, made, config, **options)
@@ -137,8 +156,23 @@ class PolicyAgent(Agent):
         )  # fmt: skip
 
 
+def moved(model: Any, device: Any) -> Any:
+    """The model, on that device.
+
+    Raises:
+        AgentError: there is no such device.
+    """
+    try:
+        return model.to(device)
+    except (RuntimeError, AssertionError) as error:  # torch was built without it, or does not know it
+        reason = next(iter(str(error).splitlines()), "")
+        raise AgentError(f"the model cannot be moved to device {device!r}: {reason}") from error
+
+
 def require_fit(model: Any, env: VectorEnv, engine: Engine | None, sampling: Sampling) -> None:
     """Raises ValueError when model, environment, engine and sampling do not fit each other."""
+    if not hasattr(model, "get_output_embeddings"):
+        raise AgentError(f"model must be a causal language model of transformers, got {model!r:.80}")
     n_logits, n_actions = model.get_output_embeddings().weight.shape[0], vocabulary_size(env)
     if n_logits < n_actions:
         raise AgentError(f"the model has {n_logits} logits, fewer than the environment's {n_actions} tokens")

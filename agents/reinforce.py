@@ -9,10 +9,8 @@ Against PPO: no critic, no ratio, no clip; one step per batch, since the gradien
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
-from gymnasium.vector import VectorEnv
 from torch import Tensor
 
 from agents.batch import Batch
@@ -38,9 +36,6 @@ class Reinforce(GroupAgent):
     """REINFORCE; arguments as for PPO, see `OnPolicyAgent`."""
 
     name, Config = "reinforce", ReinforceConfig
-
-    def __init__(self, model: Any, env: VectorEnv, config: ReinforceConfig | None = None, **options: Any) -> None:
-        super().__init__(model, env, config or ReinforceConfig(), **options)
 
     def compare(self, totals: Tensor, counted: Tensor) -> Tensor:
         """Total reward minus the mean of the others': independent of the answer itself, so the gradient is unbiased."""

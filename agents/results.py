@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.markup import escape
 from rich.table import Table
 
 from agents.base import Agent, AgentError, EnvSource, Episode
 from agents.evaluate import interval, passes
 from agents.jsonable import jsonable
+from agents.run import write_text
 from agents.statistics import pass_at_k
 
 
@@ -34,7 +36,8 @@ class Result:
     family: str = ""
     """What the example's metadata calls its family, task or kind; empty when it says nothing."""
     score: float = 0.0
-    passed: bool = False
+    passed: bool | None = None
+    """None without a verdict."""
     kind: str = ""
     """Kind of the verdict."""
     judges: dict[str, bool | None] = field(default_factory=dict)
@@ -52,9 +55,10 @@ class Result:
             name: None if verdict is None else bool(verdict["passed"])
             for name, verdict in info.get("extra_verdicts", {}).items()
         }
+        verdict = info.get("verdict")
         return cls(
-            index, sample, str(info.get("example_id", index)), str(next(families, "")), episode.score, passes(info),
-            str(info.get("verdict", {}).get("kind", "none")), judges, episode.failed,
+            index, sample, str(info.get("example_id", index)), str(next(families, "")), episode.score,
+            None if verdict is None else passes(info), str((verdict or {}).get("kind", "none")), judges, episode.failed,
         )  # fmt: skip
 
 
@@ -88,18 +92,20 @@ def evaluate_agent(
     Raises:
         AgentError: the file is of another evaluation.
     """
-    header = {"agent": agent.name, "env": str(env), "env_options": jsonable(dict(env_options or {})),
-              "deterministic": deterministic, "seed": seed, "which": jsonable(dict(which or {}))}  # fmt: skip
+    header = described(
+        {
+            "agent": agent.name, "env": env, "env_options": env_options or {},
+            "deterministic": deterministic, "seed": seed, "which": which or {},
+        }
+    )  # fmt: skip
     done = read_results(path, header)
     with path.open("a") as file:
         for sample in range(k):
             missing = [index for index in indices if (index, sample) not in done]
             if not missing:
                 continue
-            # Draws of its own for each answer to a problem, and for what a resumed file still lacks.
-            own = int(np.random.SeedSequence([seed, sample, missing[0]]).generate_state(1)[0] >> 1)
             for episode in agent.play(
-                env, missing, env_options=env_options, deterministic=deterministic, seed=own, rows=rows
+                env, missing, env_options=env_options, deterministic=deterministic, seed=seed, sample=sample, rows=rows
             ):
                 result = Result.of(missing[episode.number], sample, episode)
                 file.write(json.dumps(jsonable(asdict(result))) + "\n")
@@ -114,15 +120,17 @@ def read_results(path: Path, header: dict[str, Any]) -> dict[tuple[int, int], Re
 
     A line that was cut off when the process died is removed.
     """
-    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
-    whole = [line for line in lines if line.endswith("\n")]
-    if not whole:
+    first = json.dumps(header) + "\n"
+    text = path.read_text() if path.exists() else ""
+    if first.startswith(text) and text != first:  # nothing yet, or the header was cut off
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(header) + "\n")
+        path.write_text(first)
         return {}
+    lines = text.splitlines(keepends=True)
+    whole = [line for line in lines if line.endswith("\n")]
     try:
-        found, records = json.loads(whole[0]), [json.loads(line) for line in whole[1:]]
-        results = {(record["index"], record["sample"]): Result(**record) for record in records}
+        found, *records = [json.loads(line) for line in whole]
+        results = {(record["index"], record["sample"]): Result(**undefined(record)) for record in records}
     except (ValueError, TypeError, KeyError) as error:
         raise AgentError(f"{path} does not hold results of an evaluation: {error}") from error
     if not isinstance(found, dict):
@@ -131,8 +139,25 @@ def read_results(path: Path, header: dict[str, Any]) -> dict[tuple[int, int], Re
         differing = sorted(name for name in header if header[name] != found.get(name))
         raise AgentError(f"{path} holds another evaluation (its {', '.join(differing)} differ); give another file")
     if len(whole) < len(lines):
-        path.write_text("".join(whole))
+        write_text(path, "".join(whole))
     return {key: result for key, result in results.items() if not result.failed}
+
+
+def undefined(record: dict[str, Any]) -> dict[str, Any]:
+    """A line whose score was NaN, which JSON does not have, as it was."""
+    return record | {"score": float("nan") if record["score"] is None else record["score"]}
+
+
+def described(value: Any) -> Any:
+    """As JSON, where another process says the same of the same thing: functions and objects by what they are called."""
+    if isinstance(value, Mapping):
+        return {str(key): described(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [described(item) for item in value]
+    if value is None or isinstance(value, str | int | float | Path):
+        return jsonable(value)
+    named = value if hasattr(value, "__qualname__") else type(value)
+    return f"{named.__module__}:{named.__qualname__}"
 
 
 @dataclass(frozen=True)
@@ -148,7 +173,8 @@ class Summary:
     score: float
     """Mean score of an answer."""
     pass_at: dict[int, tuple[float, float, float]]
-    """k -> (unbiased pass@k, low, high), for every k that each problem has answers enough for."""
+    """k -> (unbiased pass@k, low, high), for every k that each problem has answers enough for; none at all where the
+    environment gives no verdicts. An episode that was cut off before its verdict did not pass."""
     judges: dict[str, float]
     """Other verifiers -> share of answers that pass; what they broke on is left out."""
     kinds: dict[str, int]
@@ -161,12 +187,13 @@ def summarise(results: Iterable[Result], ks: Sequence[int]) -> Summary:
     judged = [result for result in results if not result.failed]
     by_problem: dict[int, list[bool]] = defaultdict(list)
     for result in judged:
-        by_problem[result.index].append(result.passed)
+        by_problem[result.index].append(bool(result.passed))
+    verdicts = any(result.passed is not None for result in judged)
     n = np.array([len(passed) for passed in by_problem.values()], dtype=int)
     c = np.array([sum(passed) for passed in by_problem.values()], dtype=int)
     pass_at = {}
     for k in ks:
-        if len(n) and n.min() >= k:
+        if verdicts and n.min() >= k:
             rates = pass_at_k(n, c, k)
             pass_at[k] = (float(rates.mean()), *interval(rates))
     names = dict.fromkeys(name for result in judged for name in result.judges)
@@ -187,10 +214,11 @@ def summarise(results: Iterable[Result], ks: Sequence[int]) -> Summary:
 
 
 def by_family(results: Iterable[Result]) -> dict[str, list[Result]]:
-    """Family -> its answers, in the order of the alphabet."""
+    """Family -> its answers with a verdict, in the order of the alphabet; what failed may not know its family."""
     families: dict[str, list[Result]] = defaultdict(list)
     for result in results:
-        families[result.family].append(result)
+        if not result.failed:
+            families[result.family].append(result)
     return dict(sorted(families.items()))
 
 
@@ -205,7 +233,7 @@ def summary_table(title: str, groups: Mapping[str, Summary], judge: str) -> Tabl
         "failed",
         "score",
         *(f"pass@{k} ({judge})" for k in first.pass_at),
-        *first.judges,
+        *map(escape, first.judges),
     ]
     for column in columns:
         table.add_column(column, justify="right" if column else "left")
@@ -215,6 +243,12 @@ def summary_table(title: str, groups: Mapping[str, Summary], judge: str) -> Tabl
         ]
         others = [f"{group.judges.get(judge, float('nan')):.3f}" for judge in first.judges]
         table.add_row(
-            name, str(group.problems), str(group.answers), str(group.failed), f"{group.score:.3f}", *rates, *others
+            escape(name),
+            str(group.problems),
+            str(group.answers),
+            str(group.failed),
+            f"{group.score:.3f}",
+            *rates,
+            *others,
         )
     return table

@@ -11,8 +11,12 @@ import torch
 
 def derived_generator(entropy: list[int], device: torch.device) -> torch.Generator:
     """A generator that depends on the given numbers only."""
-    seed = int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0] >> 1)
-    return torch.Generator(device).manual_seed(seed)
+    return torch.Generator(device).manual_seed(derived_seed(entropy))
+
+
+def derived_seed(entropy: list[int]) -> int:
+    """A seed that depends on the given numbers only."""
+    return int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0] >> 1)
 
 
 def rng_state() -> dict[str, Any]:

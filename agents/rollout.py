@@ -162,6 +162,8 @@ def collect(
         masks = np.broadcast_to(np.asarray(action_masks(env)), (len(rows), n_tokens))
         bits = np.packbits(masks, axis=-1)
         budgets = np.minimum(remaining(observation, active), player.longest_turn)
+        if hasattr(engine, "observe"):
+            engine.observe({name: np.asarray(values)[active] for name, values in observation.items()})
         turns = engine.generate(
             [np.asarray(rows[i].tokens) for i in active],
             budgets, stops, turn_mask or torch.from_numpy(masks[active].copy()), sampling, generator,

@@ -14,6 +14,7 @@ record.json         what the run was, cost and reached
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 import resource
@@ -100,7 +101,7 @@ class RunFolder:
         if decode is not None:
             self.log_samples(batch.rollout, decode, agent.iteration)
         score, every = metrics.get("eval/sampled"), agent.config.checkpoint_every
-        best = score is not None and every and (self.best is None or score > self.best)
+        best = every and score is not None and score > (-math.inf if self.best is None else self.best)  # never NaN
         if best or (every and agent.iteration % every == 0):
             folder = self.checkpoint(f"{agent.iteration:06d}")
             agent.save(folder)

@@ -172,7 +172,7 @@ def compare(args: Scratch | Repair) -> None:
 
 def print_table(results: dict[str, list[dict[str, Any]]], measure: str) -> None:
     """Final held-out figures of each seed, median CPU time and memory."""
-    print(f"| agent | {measure} sampled, by seed | {measure} greedy, by seed | CPU-seconds of training, median | peak memory, MB |")
+    print(f"| agent | {measure} sampled, by seed | {measure} greedy, by seed | CPU-seconds, median | peak memory, MB |")
     print("|---|---|---|---|---|")
     for agent, runs in results.items():
         figures = [

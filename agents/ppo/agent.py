@@ -57,7 +57,7 @@ class PPO(OnPolicyAgent):
     def __init__(
         self, model: Any, env: VectorEnv, config: PPOConfig | None = None, *, critic_model: Any = None, **options: Any
     ) -> None:
-        config = config or PPOConfig()
+        config = self.settings(config)
         self.critic: Critic | None = None
         if config.critic.kind == "separate":
             dtype = options.get("autocast_dtype")

@@ -7,7 +7,8 @@ import torch
 from agents.evaluate import evaluate, pass_rate, play, wilson_interval
 from agents.sampling import Sampling
 from tests.agents.bandit import BanditVectorEnv, bandit_model
-from tests.agents.small import MODELS, iterate, llama, make_agent, make_env, random_prefixes
+from tests.agents.small import MODELS, Vowels, iterate, llama, make_agent, make_env, random_prefixes
+from verifiers import VerifierError
 
 
 def run(agent, env, episodes, **changes):
@@ -72,9 +73,19 @@ def test_learning_evaluates_when_it_should():
         make_agent().evaluate()
 
 
-def test_pass_rate_of_infos_without_verdicts_is_zero():
+def test_pass_rate_of_infos_without_verdicts_is_zero_and_of_no_infos_undefined():
     assert pass_rate([{}, {"verdict": {"passed": True}}]) == 0.5
-    assert pass_rate([]) == 0.0
+    assert np.isnan(pass_rate([]))
+
+
+def test_with_every_judge_broken_nothing_is_zero(monkeypatch):
+    def verify(self, example, answer):
+        raise VerifierError("no judge today")
+
+    monkeypatch.setattr(Vowels, "verify", verify)
+    evaluation = run(make_agent(), make_env(), 8)
+    assert evaluation.unscored == 16
+    assert np.isnan([evaluation.greedy, evaluation.sampled, evaluation.greedy_score, evaluation.sampled_score]).all()
 
 
 @pytest.mark.parametrize(

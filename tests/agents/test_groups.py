@@ -54,6 +54,12 @@ def test_group_moments_leave_out_what_has_no_verdict():
     assert (float(mean), float(std)) == (2.0, 1.0)
 
 
+def test_large_scores_that_differ_are_compared():
+    agent = GRPO(llama(), make_env(2), GRPOConfig(group_size=2))
+    found = agent.compare(torch.tensor([[1000.0, 1001.0]]), torch.ones(1, 2, dtype=torch.bool))
+    assert found.tolist() == [[-1.0, 1.0]]
+
+
 def make(kind, config, rows=8, **changes):
     return kind(llama(), make_env(rows), configure(config, eval_every=0, group_size=4, **changes))
 
@@ -113,3 +119,12 @@ def test_a_checkpoint_of_another_agent_is_refused(tmp_path):
     agent, _ = scripted_batch([[2, 11]])
     with pytest.raises(ValueError, match="checkpoint of agent 'grpo', expected 'ppo'"):
         agent.restore(tmp_path / "grpo")
+
+
+@pytest.mark.parametrize("total", [0.0, 33.3, 100.1, 1000.1, -5e4])
+@pytest.mark.parametrize("k", [2, 8, 12])
+def test_equal_answers_have_no_advantage_however_large_their_score(total, k):
+    agent = GRPO(llama(), make_env(k), GRPOConfig(group_size=k))
+    found = agent.compare(torch.full((1, k), total), torch.ones(1, k, dtype=torch.bool))
+    assert found.dtype == torch.float32
+    assert (found == 0).all()
