@@ -113,9 +113,10 @@ COUNT, RATE = {"type": "integer", "minimum": 0}, {"type": "number", "minimum": 0
 NUMBER: dict[str, Any] = {"type": ["number", "null"]}  # null is undefined (NaN), for instance the variance of nothing
 NUMBERS = _map(NUMBER)
 EVALUATION = _object(
-    greedy=RATE | NUMBER, sampled=RATE | NUMBER, greedy_score=NUMBER, sampled_score=NUMBER, episodes=COUNT, unscored=COUNT,
-    samples=COUNT, pass_at=_map(RATE), intervals=_map({"type": "array", "items": RATE, "minItems": 2, "maxItems": 2}),
-    judges=_map(NUMBERS), kl=NUMBER, kl_min=NUMBER, kl_max=NUMBER, length=NUMBER, kinds=_map(COUNT),
+    greedy=RATE | NUMBER, sampled=RATE | NUMBER, greedy_score=NUMBER, sampled_score=NUMBER, episodes=COUNT,
+    unscored=COUNT, samples=COUNT, pass_at=_map(RATE), judges=_map(NUMBERS),
+    intervals=_map({"type": "array", "items": RATE, "minItems": 2, "maxItems": 2}),
+    kl=NUMBER, kl_min=NUMBER, kl_max=NUMBER, length=NUMBER, kinds=_map(COUNT),
 )  # fmt: skip
 SCHEMA = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -40,7 +40,7 @@ from agents.perturbation import Sensitivity, reward_sensitivity
 from agents.ppo import PPO, PPOBatch, PPOConfig
 from agents.record import acceptance_record
 from agents.report import Progress, result_table
-from agents.run import RunFolder
+from agents.run import RunFolder, write_json
 from agents.scoring import LogprobMismatchError
 from agents.sft import SFTConfig
 from presets import PRESETS, preset_name
@@ -162,9 +162,11 @@ def train(
         on_iteration=on_iteration,
     )  # fmt: skip
     if checkpoint is None:
+        write_json(run.path / "preparation.json", seconds)
         agent.save(warmed_up)
     else:
         agent.restore(checkpoint)
+        seconds = json.loads((run.path / "preparation.json").read_text())
     before = run.kept("before.json") or run.keep("before.json", evaluate_all(agent, parts.held_out, args))
     try:
         agent.learn(args.total_tokens)

@@ -15,6 +15,8 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+from agents.testing import check_agent
+
 ROOT = Path(__file__).parents[1]
 SCRIPT = ROOT / "examples" / "train_ppo.py"
 TRANSFORM = ("--env", "llm_envs/Transform-v0", "--preset", "smoke")
@@ -61,7 +63,8 @@ def test_smoke_run_finishes_prints_the_table_and_is_quiet(which, request):
 def test_smoke_run_writes_its_folder_and_a_checkpoint_anybody_loads(which, request):
     folder, _ = request.getfixturevalue(which)
     assert {path.name for path in folder.iterdir()} == {
-        "before.json", "checkpoints", "config.json", "metrics.jsonl", "record.json", "samples.jsonl", "tensorboard"
+        "before.json", "checkpoints", "config.json", "metrics.jsonl", "preparation.json", "record.json",
+        "samples.jsonl", "tensorboard",
     }  # fmt: skip
     assert {path.name for path in (folder / "checkpoints").iterdir()} == {"warmed-up", "last"}
     for name in ("warmed-up", "last"):
@@ -171,6 +174,10 @@ def test_an_agent_of_ones_own_learns():
     assert after > before + 0.5
 
 
+def test_an_agent_of_ones_own_keeps_the_contract():
+    check_agent(runpy.run_path(str(SCRIPT.parent / "own_agent.py"))["CountingAgent"])
+
+
 @pytest.mark.slow
 def test_each_judge_likes_best_what_it_trained():
     process = run_other("swap_verifier.py")
@@ -202,6 +209,7 @@ def test_a_killed_run_resumes_and_equals_one_that_was_not(tmp_path, options):
     records = [json.loads((folder / "record.json").read_text()) for folder in (killed, straight)]
     for part in ("weights", "held_out", "tokens", "iterations", "update", "advantages", "reward_sensitivity"):
         assert records[0][part] == records[1][part], part
+    assert records[0]["seconds"].keys() == records[1]["seconds"].keys()  # the warm-up's, too
     assert (killed / "samples.jsonl").read_text() == (straight / "samples.jsonl").read_text()
 
 
