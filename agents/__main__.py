@@ -24,11 +24,11 @@ from rich.console import Console
 import agents
 from agents.checkpoint import SUMMARY, read_summary
 from agents.evaluate import powers_of_two
+from agents.files import write_json
 from agents.jsonable import jsonable
 from agents.models import load_pretrained, spoken_by
 from agents.registry import find
 from agents.results import by_family, evaluate_agent, summarise, summary_table
-from agents.run import write_json
 
 
 @dataclass

@@ -36,7 +36,11 @@ class Episode(NamedTuple):
 
 
 class Agent(ABC):
-    """Learns from a Gymnasium environment, or just acts in it."""
+    """Learns from a Gymnasium environment, or just acts in it.
+
+    At the text level, `play` also uses two methods that an agent may have: `begin(env)`, called after each reset, gives
+    the function that acts in that episode, with `predict`'s arguments; `interrupt()` ends at once what is under way.
+    """
 
     name: ClassVar[str]
     """What `agents.make` and checkpoints call it."""

@@ -18,8 +18,10 @@ import gymnasium as gym
 
 from agents.base import Agent, AgentError, EnvSource
 from agents.endpoint import Call, ChatConfig, Endpoint, Usage
+from agents.files import whole_folder
 from agents.play import InfrastructureError, make_text
 
+FILE = "chat.json"
 NO_ANSWER = ("content_filter", "error", "abort")
 """Reasons to finish that say nothing about the model: what it wrote is not its answer."""
 
@@ -51,7 +53,7 @@ class Conversation:
         def attribute(name: str) -> Any:
             return env.get_wrapper_attr(name) if env is not None and env.has_wrapper_attr(name) else None
 
-        self.endpoint, config = endpoint, endpoint.config
+        self.endpoint, config, self._interrupted = endpoint, endpoint.config, endpoint.interrupted
         tools, format = attribute("tool_schemas"), attribute("tool_format")
         if tools and format is None:
             raise AgentError("the environment has tool_schemas, but no tool_format to make and describe calls with")
@@ -83,11 +85,12 @@ class Conversation:
     def check(self, observation: str) -> None:
         """Ask for the first token of an episode, to see whether the endpoint takes such requests."""
         messages = [*self.messages, {"role": "user", "content": observation}]
-        self.endpoint.ask(messages, self.tools, False, 1 if self.endpoint.config.max_tokens else None)
+        limit = 1 if self.endpoint.config.max_tokens else None
+        self.endpoint.ask(messages, self.tools, False, limit, self._interrupted)
 
     def _ask(self, deterministic: bool) -> list[tuple[str, str]]:
         text, calls, reason = self.endpoint.ask(
-            self.messages, self.tools, deterministic, self.endpoint.config.max_tokens
+            self.messages, self.tools, deterministic, self.endpoint.config.max_tokens, self._interrupted
         )
         if reason in NO_ANSWER:
             raise self.endpoint.failure(f"ended its answer with {reason!r}")
@@ -147,6 +150,7 @@ class ChatAgent(Agent):
 
         Raises:
             AgentError: no text-level environment, an unknown setting, or an endpoint that does not answer.
+            ValueError: a setting of a wrong type or out of its range.
             ImportError: `openai` is not installed.
         """
         known = [field.name for field in dataclasses.fields(ChatConfig)]
@@ -190,21 +194,30 @@ class ChatAgent(Agent):
         if isinstance(observation, str):
             return answer(observation), None
         with ThreadPoolExecutor(self.config.concurrency) as pool:
-            return tuple(pool.map(answer, observation)), None
+            try:
+                return tuple(pool.map(answer, observation)), None
+            except KeyboardInterrupt:
+                self.interrupt()  # else leaving the pool waits for what runs
+                raise
+
+    def interrupt(self) -> None:
+        """End the episodes begun so far, which wait for an answer or ask for another: they fail at once.
+
+        What is begun later is played as usual. Requests under way are left to themselves, and hold their places among
+        the `concurrency` until they end.
+        """
+        self.endpoint.interrupt()
 
     def save(self, folder: str | Path) -> None:
         """Write the settings, without the key, into a new folder."""
-        folder = Path(folder)
-        folder.mkdir(parents=True)
-        unfinished = folder / "chat.json.unfinished"
-        unfinished.write_text(json.dumps(dataclasses.asdict(self.config), indent=2) + "\n")
-        unfinished.rename(folder / "chat.json")
+        with whole_folder(folder) as unfinished:
+            (unfinished / FILE).write_text(json.dumps(dataclasses.asdict(self.config), indent=2) + "\n")
 
     @classmethod
     def load(cls, folder: str | Path, env: EnvSource, **options: Any) -> ChatAgent:
         """An agent with saved settings; options as of `make` come before them."""
         try:
-            settings = dict(json.loads((Path(folder) / "chat.json").read_text()))
+            settings = dict(json.loads((Path(folder) / FILE).read_text()))
         except (OSError, ValueError, TypeError):
-            raise AgentError(f"{folder} is no checkpoint of a chat agent: chat.json is missing or damaged") from None
+            raise AgentError(f"{folder} is no checkpoint of a chat agent: {FILE} is missing or damaged") from None
         return cls.make(env, **{**settings, **options})

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import copy
 import json
-import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -28,6 +26,7 @@ from transformers import AutoModelForCausalLM
 
 from agents.base import AgentError
 from agents.environment import environment_id, plain_options, vocabulary_size
+from agents.files import whole_folder
 from agents.jsonable import jsonable
 from agents.rewards import Moments
 from agents.rng import rng_state, set_rng_state
@@ -53,36 +52,28 @@ def save_checkpoint(folder: Path, agent: OnPolicyAgent) -> None:
         FileExistsError: the folder exists.
         OSError: it cannot be written, for instance on a full disk; nothing is left behind.
     """
-    if folder.exists():
-        raise FileExistsError(f"checkpoint folder {folder} exists; give a new one")
-    unfinished = folder.with_name(folder.name + ".unfinished")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir(parents=True)
+    summary = {
+        "agent": agent.name,
+        "iteration": agent.iteration,
+        "num_timesteps": agent.num_timesteps,
+        "weights": agent.policy.fingerprint(),
+        "reference": agent.reference.fingerprint(),
+        "architecture": architecture(agent),
+        "config": agent.config,
+        "env": {
+            "id": environment_id(agent.env),
+            "options": plain_options(agent.env),
+            "n_actions": vocabulary_size(agent.env),
+        },
+    }
     try:
-        save_models(unfinished, agent)
-        if agent.tokenizer is not None:
-            agent.tokenizer.save_pretrained(unfinished)
-        torch.save(trainer_state(agent), unfinished / STATE)
-        summary = {
-            "agent": agent.name,
-            "iteration": agent.iteration,
-            "num_timesteps": agent.num_timesteps,
-            "weights": agent.policy.fingerprint(),
-            "reference": agent.reference.fingerprint(),
-            "architecture": architecture(agent),
-            "config": agent.config,
-            "env": {
-                "id": environment_id(agent.env),
-                "options": plain_options(agent.env),
-                "n_actions": vocabulary_size(agent.env),
-            },
-        }
-        (unfinished / SUMMARY).write_text(json.dumps(jsonable(summary), indent=2) + "\n")
-        sync(unfinished)
-        os.replace(unfinished, folder)
-        sync_folder(folder.parent)
-    except BaseException as error:
-        shutil.rmtree(unfinished, ignore_errors=True)
+        with whole_folder(folder) as unfinished:
+            save_models(unfinished, agent)
+            if agent.tokenizer is not None:
+                agent.tokenizer.save_pretrained(unfinished)
+            torch.save(trainer_state(agent), unfinished / STATE)
+            (unfinished / SUMMARY).write_text(json.dumps(jsonable(summary), indent=2) + "\n")
+    except Exception as error:
         if type(error).__module__.startswith("safetensors") or isinstance(error, RuntimeError):
             raise OSError(f"could not write checkpoint {folder}: {error}") from error  # how both report a full disk
         raise
@@ -249,23 +240,3 @@ def shape(model: Any) -> str:
     inner = type(model.get_base_model()).__name__ + " with adapter" if hasattr(model, "get_base_model") else ""
     n = sum(p.numel() for p in model.parameters())
     return f"{inner or type(model).__name__} of {n} parameters ({sizes})"
-
-
-def sync(folder: Path) -> None:
-    """Have every file below a folder on the disk before its name is."""
-    for path in sorted(folder.rglob("*"), reverse=True):
-        if path.is_dir():
-            sync_folder(path)
-        else:
-            with path.open("rb") as file:
-                os.fsync(file.fileno())
-    sync_folder(folder)
-
-
-def sync_folder(folder: Path) -> None:
-    """Have a folder's list of names on the disk."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -6,13 +6,14 @@ import json
 import os
 import threading
 from collections.abc import Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from agents.base import AgentError
 from agents.play import InfrastructureError
-from agents.settings import check_ranges
+from agents.settings import check_ranges, check_types
 
 OPENAI = "https://api.openai.com/v1"
 
@@ -43,6 +44,7 @@ class ChatConfig:
     """Further fields of every request: `{"top_p": 0.9}`, `{"max_completion_tokens": 4096}`."""
 
     def __post_init__(self) -> None:
+        check_types(self)
         check_ranges(self, positive=("max_tokens", "timeout_s", "concurrency"), non_negative=("temperature", "retries"))
         if taken := sorted({"model", "messages", "tools", "stream", "n"} & set(self.extra)):
             raise ValueError(f"extra must not set {', '.join(taken)}: the agent does")
@@ -103,6 +105,8 @@ class Endpoint:
         except ImportError as error:
             raise ImportError("agent 'chat' needs openai: pip install 'llm-envs[chat]'") from error
         self.config, self.usage = config, Usage()
+        self.interrupted: Future[None] = Future()
+        """Done once `interrupt` was called; there is a new one after that."""
         self.url = config.base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI
         self._key = _checked_key(config, self.url, api_key)
         self._openai, self._slots, self._lock = openai, threading.Semaphore(config.concurrency), threading.Lock()
@@ -119,17 +123,21 @@ class Endpoint:
         tools: Sequence[Mapping[str, Any]] | None,
         deterministic: bool,
         max_tokens: int | None,
+        interrupted: Future[None],
     ) -> Answer:
-        """The model's next message."""
+        """The model's next message; fails at once when `interrupted` is done."""
         temperature = self.config.temperature
         sent = [{**message, "content": encodable(message.get("content"))} for message in messages]
         fields: dict[str, Any] = {"model": self.config.model, "messages": sent, "tools": tools or None}
         fields |= {"temperature": 0.0 if deterministic and temperature is not None else temperature}
         fields |= {"max_tokens": max_tokens}
         named = {name: value for name, value in fields.items() if value is not None}
+        response = self._request({**named, "extra_body": self.config.extra}, interrupted)
+        wait((response, interrupted), return_when=FIRST_COMPLETED)
+        if interrupted.done():
+            raise self.failure("was not waited for: its requests were interrupted")
         try:
-            with self._slots:
-                raw = self._client.chat.completions.with_raw_response.create(**named, extra_body=self.config.extra)
+            raw = response.result()
         except (self._openai.OpenAIError, ValueError) as error:
             raise self.failure(self._what(error)) from None  # a cause could show what the server said of the key
         try:
@@ -139,6 +147,27 @@ class Endpoint:
             raise self.failure(f"answered no chat completion: {raw.http_response.text or 'nothing'}") from None
         self._count(content.get("usage"))
         return answer
+
+    def interrupt(self) -> None:
+        """End what waits for an answer now, and whatever else was begun with the same `interrupted`."""
+        with self._lock:
+            old, self.interrupted = self.interrupted, Future()
+        old.set_result(None)
+
+    def _request(self, fields: dict[str, Any], interrupted: Future[None]) -> Future[Any]:
+        """Send it from a thread that can be left behind, which no end of the program waits for."""
+        response: Future[Any] = Future()
+
+        def send() -> None:
+            try:
+                with self._slots:
+                    if not interrupted.done():
+                        response.set_result(self._client.chat.completions.with_raw_response.create(**fields))
+            except BaseException as error:  # raised again where the answer is waited for
+                response.set_exception(error)
+
+        threading.Thread(target=send, name="chat request", daemon=True).start()
+        return response
 
     def _what(self, error: Exception) -> str:
         if isinstance(error, self._openai.APITimeoutError):
@@ -175,6 +204,8 @@ def _checked_key(config: ChatConfig, url: str, api_key: str | None) -> str:
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or parts.query:
         raise AgentError("base_url must be http(s)://host/path, without a user, a password or a query")
+    if not isinstance(api_key, str | None):
+        raise AgentError(f"api_key must be str or None, got {type(api_key).__name__}")  # not the key itself
     key = (os.environ.get("OPENAI_API_KEY", "") if api_key is None else api_key).strip()
     if not key and url == OPENAI:
         raise AgentError("agent 'chat' needs a key for OpenAI: set OPENAI_API_KEY, or give api_key or another base_url")

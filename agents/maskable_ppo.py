@@ -12,10 +12,9 @@ Legend: B rows, V vocabulary.
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +24,55 @@ import torch
 from gymnasium.spaces import Box, Dict, Discrete
 
 from agents.base import Agent, AgentError, EnvSource
-from agents.checkpoint import SUMMARY, read_summary, sync, sync_folder
-from agents.prefix_encoder import PrefixEncoder
-from agents.rng import derived_generator, rng_state, set_rng_state
+from agents.checkpoint import SUMMARY, read_summary
+from agents.environment import environment_id, plain_options
+from agents.files import whole_folder
+from agents.fingerprint import weight_fingerprint
+from agents.prefix_encoder import PrefixEncoder, check_shape
+from agents.rng import derived_generator, derived_seed, rng_state, set_rng_state
 from agents.sampling import Sampling, draw, log_distribution
+from agents.settings import check_ranges, check_types
 
 MODEL, RNG = "model.zip", "rng.pt"
-DEFAULTS: dict[str, Any] = {
-    "n_steps": 64, "batch_size": 512, "n_epochs": 3, "learning_rate": 2e-3, "gamma": 1.0, "gae_lambda": 0.95,
-    "ent_coef": 0.05,
-}  # fmt: skip
-"""SB3's own are made for long episodes; with these, four seeds of four learn `examples/reverse_words.py`."""
+Schedule = Callable[[float], float]
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options that are checked; of a wrong one MaskablePPO says at best what broke inside it.
+
+    SB3's own defaults are made for long episodes; with these, four seeds of four learn `examples/reverse_words.py`.
+    """
+
+    num_envs: int = 64
+    seed: int = 0
+    """Of weights, draws, minibatches and the environments."""
+    width: int = 64
+    layers: int = 2
+    heads: int = 4
+    """Of the `PrefixEncoder`, as the two before."""
+    n_steps: int = 64
+    batch_size: int | None = 512
+    n_epochs: int = 3
+    learning_rate: float | Schedule = 2e-3
+    gamma: float = 1.0
+    gae_lambda: float = 0.95
+    ent_coef: float = 0.05
+    vf_coef: float = 0.5
+    clip_range: float | Schedule = 0.2
+    clip_range_vf: float | Schedule | None = None
+    max_grad_norm: float = 0.5
+    target_kl: float | None = None
+    normalize_advantage: bool = True
+    policy_kwargs: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        schedules = ("learning_rate", "clip_range", "clip_range_vf")
+        check_ranges(self, positive=tuple(name for name in schedules if not callable(getattr(self, name))))
+        check_ranges(self, positive=("num_envs", "n_steps", "batch_size", "n_epochs", "max_grad_norm", "target_kl"))
+        check_ranges(self, non_negative=("seed", "ent_coef", "vf_coef"), unit=("gamma", "gae_lambda"))
+        check_shape(self.width, self.layers, self.heads)
 
 
 class MaskablePPOAgent(Agent):
@@ -46,7 +83,7 @@ class MaskablePPOAgent(Agent):
     Args:
         algorithm: a `sb3_contrib.MaskablePPO` on SB3's own vector of single environments, which is also how to get at
             callbacks, loggers and everything else of SB3.
-        settings: what `make` was given, for checkpoints.
+        settings: all options of `make`, for checkpoints.
         rng: states of the generators that SB3 shares with the whole process; it gets them back while it learns.
     """
 
@@ -54,56 +91,47 @@ class MaskablePPOAgent(Agent):
 
     def __init__(self, algorithm: Any, settings: Mapping[str, Any], rng: dict[str, Any]) -> None:
         self.algorithm, self.settings, self.rng = algorithm, dict(settings), rng
-        self.acting = derived_generator([settings["seed"], 1], algorithm.device)  # of `predict` alone
+        self.seed(settings["seed"])
+
+    def seed(self, seed: int) -> None:
+        """Of `predict` alone; what training draws depends on the option `seed`."""
+        self.acting = derived_generator([seed, 1], self.algorithm.device)
 
     @classmethod
-    def make(
-        cls,
-        env: EnvSource,
-        *,
-        env_options: Mapping[str, Any] | None = None,
-        num_envs: int = 64,
-        seed: int = 0,
-        width: int = 64,
-        layers: int = 2,
-        heads: int = 4,
-        **options: Any,
-    ) -> MaskablePPOAgent:
+    def make(cls, env: EnvSource, *, env_options: Mapping[str, Any] | None = None, **options: Any) -> MaskablePPOAgent:
         """Build the agent and `num_envs` single environments, stepped one after the other in this process.
 
         Args:
             env: a registered id of the token level, or a function that makes one such environment.
             env_options: keyword arguments of `gymnasium.make`.
-            num_envs: environments.
-            seed: of weights, draws, minibatches and the environments.
-            width, layers, heads: of the `PrefixEncoder`.
-            options: MaskablePPO's own keyword arguments; those in `DEFAULTS` have other defaults here.
+            options: fields of `Options`, and MaskablePPO's other keyword arguments.
 
         Raises:
             AgentError: not a token-level environment, or an option that MaskablePPO does not have.
+            ValueError: an option of a wrong type or out of its range.
         """
         from sb3_contrib import MaskablePPO
         from stable_baselines3.common.vec_env import DummyVecEnv
 
-        if width % heads:
-            raise AgentError(f"width must be a multiple of heads, got {width} and {heads}")
-        settings = {"num_envs": num_envs, "seed": seed, "width": width, "layers": layers, "heads": heads, **options}
+        names = {field.name for field in fields(Options)}
+        checked = vars(Options(**{name: value for name, value in options.items() if name in names}))
+        settings = {**checked, **options}
+        encoder = {name: settings[name] for name in ("width", "layers", "heads")}
+        kwargs = {name: value for name, value in settings.items() if name not in ("num_envs", *encoder)}
         make_env = maker(env, env_options)
         spaces_of(make_env)
-        encoder = {"width": width, "layers": layers, "heads": heads}
-        kwargs = {**DEFAULTS, **options}
         kwargs["policy_kwargs"] = {
             "features_extractor_class": PrefixEncoder, "features_extractor_kwargs": encoder,
-            "net_arch": {"pi": [], "vf": [width]}, **kwargs.get("policy_kwargs", {}),
+            "net_arch": {"pi": [], "vf": [settings["width"]]}, **(kwargs["policy_kwargs"] or {}),
         }  # fmt: skip
-        rows = DummyVecEnv([make_env] * num_envs)
+        rows = DummyVecEnv([make_env] * settings["num_envs"])
         outside = rng_state()
         try:
-            algorithm = MaskablePPO("MultiInputPolicy", rows, seed=seed, **kwargs)  # reseeds the whole process
+            algorithm = MaskablePPO("MultiInputPolicy", rows, **kwargs)  # reseeds the whole process
             return cls(algorithm, settings, rng_state())
         except BaseException as error:
             rows.close()
-            if isinstance(error, TypeError):
+            if isinstance(error, TypeError | AssertionError | RuntimeError):
                 raise AgentError(f"MaskablePPO refuses its options: {error}") from error
             raise
         finally:
@@ -148,29 +176,19 @@ class MaskablePPOAgent(Agent):
             FileExistsError: the folder exists.
             OSError: it cannot be written.
         """
-        folder = Path(folder)
-        if folder.exists():
-            raise FileExistsError(f"checkpoint folder {folder} exists; give a new one")
-        space, actions = self.algorithm.observation_space, self.algorithm.action_space
+        algorithm, env = self.algorithm, self.algorithm.env.envs[0]
         plain = {name: value for name, value in self.settings.items() if is_plain(value)}
         summary = {
-            "agent": self.name, "num_timesteps": self.num_timesteps, "settings": plain,
-            "not_saved": sorted(self.settings.keys() - plain.keys()),
-            "observation_space": str(space), "action_space": str(actions),
+            "agent": self.name, "num_timesteps": self.num_timesteps,
+            "weights": weight_fingerprint(algorithm.policy.named_parameters()),
+            "settings": plain, "not_saved": sorted(self.settings.keys() - plain.keys()),
+            "observation_space": str(algorithm.observation_space), "action_space": str(algorithm.action_space),
+            "env": {"id": environment_id(env), "options": plain_options(env)},
         }  # fmt: skip
-        unfinished = folder.with_name(folder.name + ".unfinished")
-        shutil.rmtree(unfinished, ignore_errors=True)
-        unfinished.mkdir(parents=True)
-        try:
-            self.algorithm.save(unfinished / MODEL)
+        with whole_folder(folder) as unfinished:
+            algorithm.save(unfinished / MODEL)
             torch.save({"global": self.rng, "acting": self.acting.get_state()}, unfinished / RNG)
             (unfinished / SUMMARY).write_text(json.dumps(summary, indent=2) + "\n")
-            sync(unfinished)
-            os.replace(unfinished, folder)
-            sync_folder(folder.parent)
-        except BaseException:
-            shutil.rmtree(unfinished, ignore_errors=True)
-            raise
 
     @classmethod
     def load(
@@ -184,25 +202,39 @@ class MaskablePPOAgent(Agent):
             options: as of `make`; the checkpoint's own where left out.
 
         Raises:
-            AgentError: no checkpoint, another agent's, one for other spaces, or one whose settings held functions
-                (schedules), which must be given again.
+            AgentError: no checkpoint, a damaged one, another agent's, one for other spaces or of a policy of another
+                shape, or one whose settings held functions (schedules), which must be given again.
         """
+        from stable_baselines3.common.save_util import load_from_zip_file
+
         summary = read_summary(Path(folder), cls.name)
+        needed = {"num_timesteps", "settings", "not_saved", "observation_space", "action_space"}
+        if lacking := sorted(needed - summary.keys()):
+            raise AgentError(f"{folder} is damaged: {SUMMARY} lacks {', '.join(lacking)}")
         own = spaces_of(maker(env, env_options))
         for name, space in zip(("observation_space", "action_space"), own, strict=True):
             if str(space) != summary[name]:
                 raise AgentError(f"{folder} was trained with {name} {summary[name]}, the environment has {space}")
-        missing = [name for name in summary["not_saved"] if name not in options]
-        if missing:
+        if missing := [name for name in summary["not_saved"] if name not in options]:
             raise AgentError(f"{folder} cannot hold the settings {', '.join(missing)}: pass them to load")
+        parameters = contents(
+            Path(folder) / MODEL, ("policy", "policy.optimizer"),
+            lambda path: load_from_zip_file(path, device="cpu", load_data=False)[1],
+        )  # fmt: skip
+        rng = contents(Path(folder) / RNG, ("global", "acting"), lambda path: torch.load(path, weights_only=True))
         agent = cls.make(env, env_options=env_options, **{**summary["settings"], **options})
-        agent.algorithm.set_parameters(Path(folder) / MODEL, device=agent.algorithm.device)
+        try:
+            agent.algorithm.set_parameters(parameters)
+        except (ValueError, RuntimeError) as error:
+            agent.algorithm.env.close()
+            trained = {name: summary["settings"].get(name) for name in options}
+            raise AgentError(f"{folder} holds the weights of a policy with {trained}, got {options}") from error
         agent.algorithm.num_timesteps = summary["num_timesteps"]
-        state = torch.load(Path(folder) / RNG, weights_only=True)
-        agent.rng = state["global"]
-        agent.acting.set_state(state["acting"].cpu())
+        agent.rng = rng["global"]
+        if len(rng["acting"]) == len(agent.acting.get_state()):  # another device has another kind of state
+            agent.acting.set_state(rng["acting"])
         # Not the episodes that the first run began with.
-        agent.algorithm.env.seed(derived_seed(agent.settings["seed"], agent.num_timesteps))
+        agent.algorithm.env.seed(derived_seed([agent.settings["seed"], agent.num_timesteps]))
         return agent
 
     @contextmanager
@@ -249,6 +281,16 @@ def is_plain(value: Any) -> bool:
         return False
 
 
-def derived_seed(*numbers: int) -> int:
-    """A seed that depends on these numbers."""
-    return int(np.random.SeedSequence(numbers).generate_state(1)[0])
+def contents(path: Path, names: tuple[str, ...], read: Callable[[Path], Any]) -> dict[str, Any]:
+    """What a file of a checkpoint holds under these names.
+
+    Raises:
+        AgentError: it is missing or cannot be read.
+    """
+    if not path.is_file():
+        raise AgentError(f"{path.parent} is damaged: {path.name} is missing")
+    try:
+        found = read(path)
+        return {name: found[name] for name in names}
+    except Exception as error:  # each reader raises what it likes
+        raise AgentError(f"{path.parent} is damaged: {path.name} cannot be read") from error

@@ -177,8 +177,12 @@ def play_texts(
     try:
         for done in as_completed(waiting):
             yield done.result()
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)  # a request under way may take minutes
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        if hasattr(agent, "interrupt"):
+            agent.interrupt()  # a request under way may take minutes
+        raise
+    pool.shutdown()
 
 
 def play_text(agent: Any, env: gym.Env, number: int, index: int, deterministic: bool, seed: int) -> Episode:

@@ -42,10 +42,14 @@ class PrefixEncoder(nn.Module):
         width: H.
         layers: transformer layers.
         heads: attention heads; must divide `width`.
+
+    Raises:
+        ValueError: see `check_shape`.
     """
 
     def __init__(self, observation_space: Dict, width: int = 64, layers: int = 2, heads: int = 4) -> None:
         super().__init__()
+        check_shape(width, layers, heads)
         tokens: Any = observation_space["tokens"]
         self.padding = int(tokens.high.max()) + 1  # a token of its own
         self.embedding = nn.Embedding(self.padding + 1, width)
@@ -71,3 +75,12 @@ class PrefixEncoder(nn.Module):
         if self.budget is None:
             return features
         return torch.cat([features, observation["remaining"].float().reshape(-1, 1) / max(1.0, float(self.budget))], 1)
+
+
+def check_shape(width: int, layers: int, heads: int) -> None:
+    """Raises ValueError when no `PrefixEncoder` can have these."""
+    for name, value in (("width", width), ("layers", layers), ("heads", heads)):
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1, got {value}")
+    if width % heads:
+        raise ValueError(f"width must be a multiple of heads, got {width} and {heads}")

@@ -11,7 +11,10 @@ import numpy as np
 
 from agents.base import Agent, AgentError, EnvSource
 from agents.environment import vocabulary_size
+from agents.files import whole_folder
 from agents.play import make_vec
+
+FILE = "random.json"
 
 
 class RandomAgent(Agent):
@@ -26,6 +29,10 @@ class RandomAgent(Agent):
 
     def __init__(self, n_actions: int, seed: int = 0) -> None:
         self.n_actions = n_actions
+        self.seed(seed)
+
+    def seed(self, seed: int) -> None:
+        """A generator of its own."""
         self.rng = np.random.default_rng(seed)
 
     @classmethod
@@ -53,18 +60,19 @@ class RandomAgent(Agent):
 
     def save(self, folder: str | Path) -> None:
         """Write the state of its generator."""
-        Path(folder).mkdir(parents=True)
         state = {"n_actions": self.n_actions, "rng": self.rng.bit_generator.state}
-        (Path(folder) / "random.json").write_text(json.dumps(state))
+        with whole_folder(folder) as unfinished:
+            (unfinished / FILE).write_text(json.dumps(state))
 
     @classmethod
     def load(cls, folder: str | Path, env: EnvSource, **options: Any) -> RandomAgent:
         """Read it back."""
-        path = Path(folder) / "random.json"
-        if not path.exists():
-            raise AgentError(f"{folder} is no checkpoint of a random agent: {path.name} is missing")
-        state, agent = json.loads(path.read_text()), cls.make(env, **options)
-        if state["n_actions"] != agent.n_actions:
-            raise AgentError(f"{folder} has {state['n_actions']} actions, the environment {agent.n_actions}")
-        agent.rng.bit_generator.state = state["rng"]
+        agent = cls.make(env, **options)
+        try:
+            state = json.loads((Path(folder) / FILE).read_text())
+            n_actions, agent.rng.bit_generator.state = state["n_actions"], state["rng"]
+        except (OSError, ValueError, TypeError, KeyError):
+            raise AgentError(f"{folder} is no checkpoint of a random agent: {FILE} is missing or damaged") from None
+        if n_actions != agent.n_actions:
+            raise AgentError(f"{folder} has {n_actions} actions, the environment {agent.n_actions}")
         return agent

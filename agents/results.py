@@ -19,8 +19,8 @@ from rich.table import Table
 
 from agents.base import Agent, AgentError, EnvSource, Episode
 from agents.evaluate import interval, passes
+from agents.files import write_text
 from agents.jsonable import jsonable
-from agents.run import write_text
 from agents.statistics import pass_at_k
 
 

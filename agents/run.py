@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import platform
 import resource
 import shutil
@@ -28,8 +27,9 @@ from typing import Any
 import torch
 
 from agents.batch import save_batch
-from agents.checkpoint import CheckpointError, read_summary, sync_folder
+from agents.checkpoint import CheckpointError, read_summary
 from agents.evaluate import Evaluation
+from agents.files import write_json, write_text
 from agents.jsonable import jsonable
 from agents.rollout import Rollout
 
@@ -229,26 +229,6 @@ def read_lines(path: Path) -> list[dict[str, Any]]:
         except ValueError:
             break
     return lines
-
-
-def write_json(path: Path, content: Any) -> None:
-    """Whole or not at all: a reader never sees half a file."""
-    write_text(path, json.dumps(jsonable(content), indent=2) + "\n")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Whole or not at all."""
-    unfinished = path.with_name(path.name + ".unfinished")
-    try:
-        with unfinished.open("w") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
-        raise
-    os.replace(unfinished, path)
-    sync_folder(path.parent)
 
 
 def versions() -> dict[str, str]:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 
 from agents.base import Agent, AgentError, EnvSource
+from agents.files import whole_folder
 from agents.play import make_text
 
-Script = str | Mapping[str, Sequence[str]] | Callable[[gym.Env], Sequence[str]]
+FILE = "scripted.json"
+Messages = str | Iterable[str]
+"""Of one episode; a string is the only one."""
+Script = str | Mapping[str, Messages] | Callable[[gym.Env], Messages]
 
 
 class ScriptedAgent(Agent):
@@ -20,14 +24,21 @@ class ScriptedAgent(Agent):
 
     Args:
         script: `"gold"`, `"wrong"` or `"empty"`, which environments of llm_envs know (`TextEnv.script`); a mapping from
-            example id to messages; or a function of the environment, called after `reset`. Messages may be tool calls.
+            example id to messages; or a function of the environment, called after `reset`. Messages may be tool calls;
+            a string in place of several is the only one.
+
+    Raises:
+        AgentError: the script is none of these.
     """
 
     name, level, learns = "scripted", "text", False
 
     def __init__(self, script: Script = "gold") -> None:
+        if not isinstance(script, str | Mapping) and not callable(script):
+            raise AgentError(
+                f"script must be a name, a mapping from example id to messages or a function, got {script!r}"
+            )
         self.script = script
-        self._messages: list[str] = []
 
     @classmethod
     def make(
@@ -43,7 +54,10 @@ class ScriptedAgent(Agent):
 
     def begin(self, env: gym.Env) -> Callable[..., tuple[str, Any]]:
         """The agent of one episode: a function with `predict`'s arguments that knows what comes next."""
-        messages = list(self._script(env))
+        given = self._script(env)
+        messages = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+        if not all(isinstance(message, str) for message in messages):
+            raise AgentError(f"a script must give a message or several, all of them str, got {given!r}")
         if not messages:
             raise AgentError("the script has no message for this episode")
         remaining = iter(messages)
@@ -58,7 +72,7 @@ class ScriptedAgent(Agent):
         """Refused: what comes next depends on the episode; use `begin(env)` after each reset, or `play`."""
         raise AgentError("a scripted agent has to know the episode: use begin(env) after reset, or play(...)")
 
-    def _script(self, env: gym.Env) -> Sequence[str]:
+    def _script(self, env: gym.Env) -> Messages:
         if callable(self.script):
             return self.script(env)
         if isinstance(self.script, str):
@@ -74,13 +88,14 @@ class ScriptedAgent(Agent):
         """Write the script; one that is a function cannot be written."""
         if callable(self.script):
             raise AgentError("a script that is a function cannot be saved")
-        Path(folder).mkdir(parents=True)
-        (Path(folder) / "scripted.json").write_text(json.dumps(self.script))
+        with whole_folder(folder) as unfinished:
+            (unfinished / FILE).write_text(json.dumps(self.script))
 
     @classmethod
     def load(cls, folder: str | Path, env: EnvSource, **options: Any) -> ScriptedAgent:
         """Read it back."""
-        path = Path(folder) / "scripted.json"
-        if not path.exists():
-            raise AgentError(f"{folder} is no checkpoint of a scripted agent: {path.name} is missing")
-        return cls.make(env, script=json.loads(path.read_text()), **options)
+        try:
+            script = json.loads((Path(folder) / FILE).read_text())
+        except (OSError, ValueError):
+            raise AgentError(f"{folder} is no checkpoint of a scripted agent: {FILE} is missing or damaged") from None
+        return cls.make(env, script=script, **options)

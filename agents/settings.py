@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, Literal, get_type_hints
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 
 def check_ranges(
@@ -34,7 +35,7 @@ def from_plain(kind: type, content: dict[str, Any]) -> Any:
     types, values = get_type_hints(kind), {}
     for name, value in content.items():
         if name not in types:
-            raise ValueError(f"{kind.__name__} has no setting {name!r}; it was written by another version")
+            raise ValueError(f"{kind.__name__} has no setting {name!r} (another version's?), only {', '.join(types)}")
         if dataclasses.is_dataclass(types[name]) and isinstance(value, dict):
             value = from_plain(types[name], value)  # type: ignore[arg-type]
         values[name] = tuple(value) if isinstance(value, list) else value
@@ -189,3 +190,28 @@ class TrainingConfig:
             raise ValueError(
                 "importance_cap compares the trainer's log-probs with the sampler's: it needs recompute_logprobs=True"
             )
+
+
+def check_types(settings: Any) -> None:
+    """Raises ValueError with the name of a field whose value is not of its declared type; True is no number.
+
+    What a container holds is not looked at, and `check_choice` is for a choice.
+    """
+
+    def fits(value: Any, declared: Any) -> bool:
+        kind = get_origin(declared) or declared
+        if kind in (Any, Literal):
+            return True
+        if kind in (Union, UnionType):
+            return any(fits(value, one) for one in get_args(declared))
+        if isinstance(value, bool):
+            return kind is bool
+        return isinstance(value, (int, float) if kind is float else kind)
+
+    declared = get_type_hints(type(settings))
+    for field in dataclasses.fields(settings):
+        value, kind = getattr(settings, field.name), declared[field.name]
+        if not fits(value, kind):
+            kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+            expected = " or ".join("None" if one is type(None) else one.__name__ for one in kinds)
+            raise ValueError(f"{field.name} must be {expected}, got {value!r}")

@@ -56,6 +56,11 @@ class Args:
     out: Path | None = None
     """Folder for the trained agent; none is written when not given."""
 
+    def __post_init__(self) -> None:
+        for name in ("total_tokens", "eval_every", "eval_problems", "num_envs", "n_steps", "n_epochs", "batch_size"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+
 
 def main(args: Args) -> float:
     """Train, evaluate now and then, save; returns the score on the test split."""

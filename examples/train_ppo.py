@@ -34,13 +34,14 @@ from transformers.utils import logging as transformers_logging
 import llm_envs  # registers the environments
 from agents.checkpoint import load_model
 from agents.evaluate import Evaluation
+from agents.files import write_json
 from agents.jsonable import jsonable
 from agents.models import TinyConfig, add_adapter, build_tiny, load_pretrained, train_tokenizer
 from agents.perturbation import Sensitivity, reward_sensitivity
 from agents.ppo import PPO, PPOBatch, PPOConfig
 from agents.record import acceptance_record
 from agents.report import Progress, result_table
-from agents.run import RunFolder, write_json
+from agents.run import RunFolder
 from agents.scoring import LogprobMismatchError
 from agents.sft import SFTConfig
 from presets import PRESETS, preset_name

@@ -1,8 +1,13 @@
 """The chat agent when the endpoint is down, busy, slow or answers nonsense, and that the key is shown nowhere."""
 
+import os
+import signal
 import socket
 import sys
+import threading
+import time
 
+import gymnasium as gym
 import pytest
 
 import agents
@@ -81,6 +86,41 @@ def test_a_slow_endpoint_is_given_up(server):
     assert episode.failed.endswith("gave no answer within 0.2 s (1 tries)")
 
 
+def test_an_interrupt_ends_what_was_begun_and_nothing_else(server):
+    agent = make(server, concurrency=2)
+    server.delay_s, started = 5.0, time.monotonic()
+    waits = threading.Timer(0.5, agent.interrupt)  # two are asked, two wait for their turn
+    waits.start()
+    failed = [episode.failed for episode in play(agent, n=4, rows=4)]
+    assert time.monotonic() - started < 3.0
+    assert all(reason.endswith("was not waited for: its requests were interrupted") for reason in failed)
+    server.delay_s, server.most_at_once = 0.0, 0
+    (episode,) = play(agent)
+    assert episode.failed == ""
+    assert len(server.requests) == 3
+
+
+def test_an_interrupted_episode_asks_nothing_more(server):
+    agent, env = make(server), gym.make(TEXT, disable_env_checker=True)
+    observation, _ = env.reset(seed=0)
+    act = agent.begin(env)
+    agent.interrupt()
+    with pytest.raises(InfrastructureError, match="were interrupted"):
+        act(observation)
+    assert agent.begin(env)(observation)[0] == "ok"
+
+
+def test_ctrl_c_does_not_wait_for_answers(server):
+    agent = make(server)
+    server.delay_s = 5.0
+    for messages in ("1", ["1", "2", "3"]):
+        started = time.monotonic()
+        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+        with pytest.raises(KeyboardInterrupt):
+            agent.predict(messages)
+        assert time.monotonic() - started < 3.0
+
+
 def test_requests_at_once_are_limited(server):
     server.delay_s = 0.05
     agent = make(server, concurrency=2)
@@ -124,12 +164,27 @@ def test_the_key_is_sent_and_shown_nowhere(server, tmp_path, caplog, capfd, monk
         ({"extra": {"stream": True}}, "extra must not set stream"),
         ({"max_tokens": 0}, "max_tokens must be > 0"),
         ({"retries": -1}, "retries must be 0 or more"),
+        ({"model": 5}, "model must be str, got 5"),
+        ({"base_url": 5}, "base_url must be str or None, got 5"),
+        ({"system": 5}, "system must be str or None, got 5"),
+        ({"temperature": "hot"}, "temperature must be float or None, got 'hot'"),
+        ({"temperature": float("nan")}, "temperature must be 0 or more, got nan"),
+        ({"max_tokens": 2.5}, "max_tokens must be int or None, got 2.5"),
+        ({"max_tokens": True}, "max_tokens must be int or None, got True"),
+        ({"native_tools": "False"}, "native_tools must be bool, got 'False'"),
+        ({"timeout_s": "long"}, "timeout_s must be float, got 'long'"),
+        ({"retries": None}, "retries must be int, got None"),
+        ({"concurrency": 2.5}, "concurrency must be int, got 2.5"),
+        ({"extra": 5}, "extra must be Mapping, got 5"),
+        ({"extra": ["a"]}, r"extra must be Mapping, got \['a'\]"),
+        ({"api_key": 12345678}, "api_key must be str or None, got int$"),
     ],
 )
 def test_options_that_cannot_work(server, options, sentence):
     with pytest.raises(ValueError, match=sentence) as raised:
         agents.make("chat", TEXT, **{"model": "m", "base_url": server.url, **options})
     assert KEY not in str(raised.value)
+    assert "12345678" not in str(raised.value)
     assert "password@" not in str(raised.value)
     assert not server.requests
 
@@ -153,7 +208,7 @@ def test_settings_are_saved_and_loaded_without_the_key(server, tmp_path):
     assert loaded.config == agent.config
     assert server.keys[-1] == "Bearer none"
     assert agents.load("chat", tmp_path / "saved", TEXT, temperature=0.5).config.temperature == 0.5
-    with pytest.raises(FileExistsError):
+    with pytest.raises(FileExistsError, match="give a new one"):
         agent.save(tmp_path / "saved")
     with pytest.raises(AgentError, match="is no checkpoint of a chat agent"):
         agents.load("chat", tmp_path, TEXT)

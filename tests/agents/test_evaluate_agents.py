@@ -256,7 +256,7 @@ class Registered(gym.Wrapper):
 
 
 def test_an_id_without_a_vector_entry_point_is_played(monkeypatch):
-    spec = gym.envs.registration.EnvSpec("Own-v0", entry_point=Registered)
+    spec = gym.envs.registration.EnvSpec("Own-v0", entry_point=lambda **_: Registered())
     monkeypatch.setitem(gym.registry, "Own-v0", spec)
     assert len(list(make_agent().play("Own-v0", range(3)))) == 3
     assert len(list(RandomAgent(12).play("Own-v0", range(3)))) == 3

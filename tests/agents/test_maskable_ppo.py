@@ -1,6 +1,5 @@
 """MaskablePPO on token environments: encoder, refusals, checkpoints, randomness, memory; the example learns."""
 
-import json
 import random
 import subprocess
 import sys
@@ -16,7 +15,6 @@ import agents
 from agents.base import AgentError
 from agents.maskable_ppo import MaskablePPOAgent
 from agents.prefix_encoder import PrefixEncoder
-from agents.random_agent import RandomAgent
 from agents.rng import rng_state
 from agents.two_arms import TwoArms
 from llm_envs import TextEnv, TokenEnv
@@ -117,6 +115,18 @@ def test_a_run_depends_on_its_seed_alone_and_disturbs_nobody():
     assert drawn != drawn_other
 
 
+def test_seeded_draws_depend_on_the_seed_alone():
+    agent, (observation, _) = make(), letters_env().reset(seed=1)
+
+    def drawn(seed):
+        agent.seed(seed)
+        return [int(agent.predict(observation)[0]) for _ in range(20)]
+
+    first = drawn(7)
+    assert drawn(8) != first
+    assert drawn(7) == first
+
+
 # Refusals
 
 
@@ -136,95 +146,44 @@ def test_environments_it_cannot_act_in_are_refused():
         make("CartPole-v1")
 
 
-def test_wrong_options_are_refused():
-    with pytest.raises(AgentError, match="width must be a multiple of heads, got 9 and 2"):
-        make(width=9)
-    with pytest.raises(AgentError, match="MaskablePPO refuses its options: .*learning_rat"):
-        make(learning_rat=1.0)
-
-
-# Checkpoints
-
-
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("agents") / "deep" / "checkpoint"
-    agent = make(learning_rate=1e-2).learn(64)
-    agent.save(folder)
-    return agent, folder
-
-
-def test_a_loaded_agent_acts_the_same_and_goes_on(saved):
-    agent, folder = saved
-    again = agents.load("maskable_ppo", folder, letters_env)
-    assert same(snapshot(agent.algorithm.policy), snapshot(again.algorithm.policy))
-    assert again.num_timesteps == 64
-    assert again.settings == agent.settings
-    observation, _ = letters_env().reset(seed=1)
-    for deterministic in (True, False, False, False, False):
-        assert agent.predict(observation, deterministic=deterministic) == again.predict(
-            observation, deterministic=deterministic
-        )
-    moments = again.algorithm.policy.optimizer.state_dict()["state"]
-    assert len(moments) == len(agent.algorithm.policy.optimizer.state_dict()["state"]) > 0
-    assert again.learn(96).num_timesteps == 96
-    assert not same(snapshot(agent.algorithm.policy), snapshot(again.algorithm.policy))
-
-
-def test_stable_baselines_reads_the_checkpoint(saved):
-    from sb3_contrib import MaskablePPO
-
-    agent, folder = saved
-    algorithm = MaskablePPO.load(folder / "model.zip")
-    assert same(snapshot(agent.algorithm.policy), snapshot(algorithm.policy))
-
-
 @pytest.mark.parametrize(
-    ("env", "sentence"),
+    ("options", "sentence"),
     [
-        (lambda: letters_env(max_length=41), r"trained with observation_space Dict\(.*\(40,\).*environment has .*41"),
-        (lambda: TwoArms(2, [0]), "trained with observation_space"),
-        (NoLength, "expected observations with"),
+        ({"width": 9}, "width must be a multiple of heads, got 9 and 2"),
+        ({"heads": 0}, "heads must be at least 1, got 0"),
+        ({"layers": -1}, "layers must be at least 1, got -1"),
+        ({"width": "big"}, "width must be int, got 'big'"),
+        ({"num_envs": 0}, "num_envs must be > 0, got 0"),
+        ({"num_envs": True}, "num_envs must be int, got True"),
+        ({"n_steps": 2.5}, "n_steps must be int, got 2.5"),
+        ({"batch_size": "all"}, "batch_size must be int or None, got 'all'"),
+        ({"learning_rate": "big"}, "learning_rate must be float or Callable, got 'big'"),
+        ({"learning_rate": -1.0}, "learning_rate must be > 0, got -1.0"),
+        ({"ent_coef": float("nan")}, "ent_coef must be 0 or more, got nan"),
+        ({"gamma": 3}, r"gamma must be in \[0, 1\], got 3"),
+        ({"seed": -1}, "seed must be 0 or more, got -1"),
+        ({"policy_kwargs": [1]}, r"policy_kwargs must be Mapping or None, got \[1\]"),
+        ({"learning_rat": 1.0}, "MaskablePPO refuses its options: .*learning_rat"),
+        ({"device": "gpu"}, "MaskablePPO refuses its options: .*gpu"),
     ],
 )
-def test_a_checkpoint_of_other_spaces_is_refused_before_any_work(saved, monkeypatch, env, sentence):
-    monkeypatch.setattr(MaskablePPOAgent, "make", None)
-    with pytest.raises(AgentError, match=sentence):
-        MaskablePPOAgent.load(saved[1], env)
+def test_wrong_options_are_refused(options, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        make(**options)
 
 
-def test_other_folders_are_refused(saved, tmp_path):
-    RandomAgent(VOCABULARY).save(tmp_path / "random")
-    for folder in (tmp_path / "random", tmp_path / "missing"):
-        with pytest.raises(AgentError, match="is not a checkpoint: checkpoint.json is missing"):
-            MaskablePPOAgent.load(folder, letters_env)
-    (tmp_path / "ppo").mkdir()
-    (tmp_path / "ppo" / "checkpoint.json").write_text(json.dumps({"agent": "ppo"}))
-    with pytest.raises(AgentError, match="is a checkpoint of agent 'ppo', expected 'maskable_ppo'"):
-        MaskablePPOAgent.load(tmp_path / "ppo", letters_env)
-    with pytest.raises(FileExistsError, match="give a new one"):
-        saved[0].save(saved[1])
+def test_wrong_options_are_refused_before_anything_is_built():
+    def never():
+        raise AssertionError("an environment was made")
+
+    with pytest.raises(ValueError, match="num_envs must be > 0"):
+        make(never, num_envs=0)
 
 
-def test_a_checkpoint_is_written_whole_or_not_at_all(saved, tmp_path, monkeypatch):
-    def full(*_):
-        raise OSError("No space left on device")
-
-    monkeypatch.setattr("agents.maskable_ppo.sync", full)
-    with pytest.raises(OSError, match="No space left"):
-        saved[0].save(tmp_path / "checkpoint")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_schedule_is_not_saved_and_must_be_given_again(tmp_path):
-    def schedule(left):
-        return 1e-3 * left
-
-    make(learning_rate=schedule).save(tmp_path / "checkpoint")
-    with pytest.raises(AgentError, match="cannot hold the settings learning_rate: pass them to load"):
-        MaskablePPOAgent.load(tmp_path / "checkpoint", letters_env)
-    agent = MaskablePPOAgent.load(tmp_path / "checkpoint", letters_env, learning_rate=schedule)
-    assert agent.algorithm.learning_rate(0.5) == 5e-4
+def test_an_encoder_of_no_possible_shape_is_refused():
+    for width, heads in ((8, 0), (8, 3), (0, 1)):
+        with pytest.raises(ValueError, match="must be"):
+            PrefixEncoder(SPACE, width=width, heads=heads)
 
 
 # Memory
@@ -270,6 +229,14 @@ def test_the_example_runs_saves_and_refuses(tmp_path):
     refused = run_example(*short, "--out", tmp_path / "agent")
     assert refused.returncode == 1
     assert refused.stderr == f"error: --out {tmp_path / 'agent'} exists; give a new folder\n"
+
+
+def test_the_example_refuses_numbers_that_make_no_sense():
+    refused = run_example("--eval-every", "0")
+    assert refused.returncode == 2
+    assert "eval_every must be at least 1, got 0" in refused.stderr + refused.stdout
+    refused = run_example("--learning-rate", "-1")
+    assert refused.stderr == "error: learning_rate must be > 0, got -1.0\n"
 
 
 @pytest.mark.slow

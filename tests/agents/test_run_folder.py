@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 import torch
 
+from agents.files import write_json
 from agents.fingerprint import weight_fingerprint
 from agents.jsonable import jsonable
 from agents.ppo import PPOConfig
-from agents.run import RunFolder, write_json
+from agents.run import RunFolder
 from tests.agents.small import iterate, llama, make_agent
 
 
@@ -84,7 +85,7 @@ def read_scalars(folder):
 def test_a_file_that_cannot_be_written_whole_leaves_the_old_one(tmp_path, monkeypatch):
     write_json(tmp_path / "record.json", {"a": 1})
     with monkeypatch.context() as patch:
-        patch.setattr("agents.run.os.replace", lambda *paths: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr("agents.files.os.replace", lambda *paths: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             write_json(tmp_path / "record.json", {"a": 2})
     assert json.loads((tmp_path / "record.json").read_text()) == {"a": 1}
