@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from agents.base import AgentError
 from agents.play import InfrastructureError
-from agents.settings import check_ranges, check_types
+from agents.settings import check_ranges
 
 OPENAI = "https://api.openai.com/v1"
 
@@ -44,7 +44,6 @@ class ChatConfig:
     """Further fields of every request: `{"top_p": 0.9}`, `{"max_completion_tokens": 4096}`."""
 
     def __post_init__(self) -> None:
-        check_types(self)
         check_ranges(self, positive=("max_tokens", "timeout_s", "concurrency"), non_negative=("temperature", "retries"))
         if taken := sorted({"model", "messages", "tools", "stream", "n"} & set(self.extra)):
             raise ValueError(f"extra must not set {', '.join(taken)}: the agent does")

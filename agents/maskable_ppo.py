@@ -31,7 +31,7 @@ from agents.fingerprint import weight_fingerprint
 from agents.prefix_encoder import PrefixEncoder, check_shape
 from agents.rng import derived_generator, derived_seed, rng_state, set_rng_state
 from agents.sampling import Sampling, draw, log_distribution
-from agents.settings import check_ranges, check_types
+from agents.settings import check_ranges
 
 MODEL, RNG = "model.zip", "rng.pt"
 Schedule = Callable[[float], float]
@@ -67,7 +67,6 @@ class Options:
     policy_kwargs: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        check_types(self)
         schedules = ("learning_rate", "clip_range", "clip_range_vf")
         check_ranges(self, positive=tuple(name for name in schedules if not callable(getattr(self, name))))
         check_ranges(self, positive=("num_envs", "n_steps", "batch_size", "n_epochs", "max_grad_norm", "target_kl"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from numbers import Integral, Real
 from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
@@ -11,7 +12,11 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 def check_ranges(
     settings: Any, positive: tuple[str, ...] = (), non_negative: tuple[str, ...] = (), unit: tuple[str, ...] = ()
 ) -> None:
-    """Raises ValueError with the name of a field that is not > 0, not >= 0 or not in [0, 1]; None is no value."""
+    """Raises ValueError with the name of a field that is not > 0, not >= 0 or not in [0, 1]; None is no value.
+
+    Types are looked at first, see `check_types`.
+    """
+    check_types(settings)
     for names, holds, expected in (
         (positive, lambda x: x > 0, "> 0"),
         (non_negative, lambda x: x >= 0, "0 or more"),
@@ -21,6 +26,31 @@ def check_ranges(
             value = getattr(settings, name)
             if value is not None and not holds(value):
                 raise ValueError(f"{name} must be {expected}, got {value}")
+
+
+def check_types(settings: Any) -> None:
+    """Raises ValueError with the name of a field whose value is not of its declared type; True is no number.
+
+    What a container holds is not looked at, and `check_choice` is for a choice.
+    """
+
+    def fits(value: Any, declared: Any) -> bool:
+        kind = get_origin(declared) or declared
+        if kind in (Any, Literal):
+            return True
+        if kind in (Union, UnionType):
+            return any(fits(value, one) for one in get_args(declared))
+        if isinstance(value, bool):
+            return kind is bool
+        return isinstance(value, {int: Integral, float: Real}.get(kind, kind))
+
+    declared = get_type_hints(type(settings))
+    for field in dataclasses.fields(settings):
+        value, kind = getattr(settings, field.name), declared[field.name]
+        if not fits(value, kind):
+            kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+            expected = " or ".join("None" if one is type(None) else one.__name__ for one in kinds)
+            raise ValueError(f"{field.name} must be {expected}, got {value!r}")
 
 
 def check_choice(settings: Any, name: str, choices: tuple[str, ...]) -> None:
@@ -190,28 +220,3 @@ class TrainingConfig:
             raise ValueError(
                 "importance_cap compares the trainer's log-probs with the sampler's: it needs recompute_logprobs=True"
             )
-
-
-def check_types(settings: Any) -> None:
-    """Raises ValueError with the name of a field whose value is not of its declared type; True is no number.
-
-    What a container holds is not looked at, and `check_choice` is for a choice.
-    """
-
-    def fits(value: Any, declared: Any) -> bool:
-        kind = get_origin(declared) or declared
-        if kind in (Any, Literal):
-            return True
-        if kind in (Union, UnionType):
-            return any(fits(value, one) for one in get_args(declared))
-        if isinstance(value, bool):
-            return kind is bool
-        return isinstance(value, (int, float) if kind is float else kind)
-
-    declared = get_type_hints(type(settings))
-    for field in dataclasses.fields(settings):
-        value, kind = getattr(settings, field.name), declared[field.name]
-        if not fits(value, kind):
-            kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
-            expected = " or ".join("None" if one is type(None) else one.__name__ for one in kinds)
-            raise ValueError(f"{field.name} must be {expected}, got {value!r}")

@@ -2,11 +2,13 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 
+from agents.grpo import GRPOConfig
 from agents.ppo import PPOConfig
 from agents.sampling import Sampling
-from agents.settings import KLConfig, RewardConfig
+from agents.settings import KLConfig, OptimizerConfig, RewardConfig
 from tests.agents.small import configure, make_agent
 
 
@@ -99,3 +101,22 @@ def test_lambda_depends_on_no_length():
 def test_settings_are_frozen():
     with pytest.raises(dataclasses.FrozenInstanceError):
         KLConfig().coef = 1.0  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (lambda: PPOConfig(temperature="hot"), "temperature must be float, got 'hot'"),
+        (lambda: PPOConfig(epochs=1.5), "epochs must be int, got 1.5"),
+        (lambda: PPOConfig(kl=0.1), "kl must be KLConfig, got 0.1"),
+        (lambda: OptimizerConfig(learning_rate=True), "learning_rate must be float, got True"),
+        (lambda: GRPOConfig(clip_high="0.3"), "clip_high must be float or None, got '0.3'"),
+    ],
+)
+def test_a_setting_of_another_type_is_refused_by_name(settings, said):
+    with pytest.raises(ValueError, match=f"^{said}$"):
+        settings()
+
+
+def test_numbers_of_numpy_are_numbers():
+    assert PPOConfig(epochs=np.int64(2), temperature=np.float32(0.5)).epochs == 2
