@@ -82,13 +82,14 @@ def build(args: One, env: str, options: dict[str, Any], model: Any) -> Any:
     common: dict[str, Any] = {"seed": args.seed, "eval_every": 0}
     if args.warmed_up is None:
         common |= {"optimizer": OptimizerConfig(learning_rate=1e-3), "kl": KLConfig(coef=0.0)}
-        epochs, critic, gae_lambda = 2, CriticConfig(learning_rate=2e-3, kind="separate"), 0.95
+        own: dict[str, Any] = {"critic": CriticConfig(learning_rate=2e-3, kind="separate"), "gae_lambda": 0.95}
+        epochs, own["entropy_coef"] = 2, 0.05  # as maskable_ppo has it
     else:
         common |= {name: getattr(TINY_PPO, name) for name in ("optimizer", "kl", "temperature", "micro_batch")}
-        epochs, critic, gae_lambda = 1, TINY_PPO.critic, TINY_PPO.gae_lambda
+        epochs, own = 1, {"critic": TINY_PPO.critic, "gae_lambda": TINY_PPO.gae_lambda}
     config: Any
     if args.agent == "ppo":
-        config = PPOConfig(**common, critic=critic, gae_lambda=gae_lambda, minibatches=4, epochs=epochs)
+        config = PPOConfig(**common, **own, minibatches=4, epochs=epochs)
     elif args.agent == "grpo":
         config = GRPOConfig(**common, minibatches=4, epochs=epochs, group_size=8)
     else:
