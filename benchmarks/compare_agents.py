@@ -132,7 +132,7 @@ def task(args: One) -> tuple[str, dict[str, Any], Any, str]:
     if args.warmed_up is not None:
         model, _ = load_pretrained(str(args.warmed_up))
         options = {"families": "core", "tokenizer": str(args.warmed_up), "max_length": 320, "max_new_tokens": 48}
-        return "llm_envs/CodeRepair-v0", options, model, "validation"
+        return "llm_envs:llm_envs/CodeRepair-v0", options, model, "validation"
     import reverse_words
 
     tiny = TinyConfig(hidden_size=64, intermediate_size=128, layers=2, heads=4)
