@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import inspect
 from importlib.metadata import entry_points
 from typing import Any
 
@@ -68,8 +69,9 @@ def find(name: str) -> type[Agent]:
     declared = {entry.name: entry.value for entry in entry_points(group=GROUP)}
     target = {**declared, **BUILT_IN, **_registered}.get(name, name if ":" in name else None)
     if target is None:
-        close = difflib.get_close_matches(name, names(), n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else ""
+        known = {other.lower(): other for other in names()}
+        close = difflib.get_close_matches(name.lower(), known, n=1)
+        hint = f"; did you mean {known[close[0]]!r}?" if close else ""
         raise ValueError(f"unknown agent {name!r}, expected one of {', '.join(names())}, or 'module:Class'{hint}")
     found: Any = target
     if isinstance(target, str):
@@ -80,4 +82,8 @@ def find(name: str) -> type[Agent]:
             raise ValueError(f"the agent {name!r} ({target}) cannot be imported: {error}") from error
     if not (isinstance(found, type) and issubclass(found, Agent)):
         raise ValueError(f"{target} is not an Agent class, got {found!r}")
+    if inspect.isabstract(found):
+        raise ValueError(f"{target} is an abstract class, it lacks {', '.join(sorted(found.__abstractmethods__))}")
+    if not isinstance(getattr(found, "name", None), str):
+        raise ValueError(f"{target} has no name: set `name`, which checkpoints call it, to a str")
     return found

@@ -10,8 +10,6 @@ def test_my_agent():
 from __future__ import annotations
 
 import copy
-import inspect
-import random
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -24,12 +22,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from agents.base import Agent, AgentError
 from agents.random_agent import RandomAgent
 from agents.rng import rng_state, set_rng_state
-from agents.two_arms import ARMS, LENGTH, VOCABULARY, TwoArms
-
-DRAWS = 400
-"""Actions drawn to measure a probability."""
-SURE = 4.0
-"""Standard errors by which probabilities must differ: an agent that learns nothing passes once in 30,000 times."""
+from agents.two_arms import ARMS, DRAWS, LENGTH, SURE, VOCABULARY, Behaviour, Bench, seed_everything, standard_errors
 
 
 class ContractError(AssertionError):
@@ -48,13 +41,20 @@ class ContractError(AssertionError):
 def check_agent(agent_class: type[Agent], *, timesteps: int = 4000, **options: Any) -> None:
     """Check what `Agent` promises on a two-armed bandit; takes about as long as learning it twice.
 
+    * `name` is there.
     * `predict`: an integer for one observation and B for a batch, never a masked one, whatever stands behind `length`;
-      deterministic when asked, alone and in a batch. It changes neither observation nor masks, and steps nothing.
-      It acts through every autoreset mode of Gymnasium's vector environments.
-    * `learn` makes the better arm more probable (unless `learns` is False), counts `num_timesteps`, returns the agent.
-    * `save` and `load` keep the behaviour; `load` refuses a folder without a checkpoint and another agent's.
-    * `make`, `learn` and `predict` do not reseed the generators that Python, NumPy and torch share with everybody.
-    * `play` plays the episodes it was asked for, and new environments can be used afterwards.
+      deterministic when asked, alone and in a batch, and then what is drawn most. No masks allow everything. It changes
+      neither observation nor masks, and steps nothing. It acts through every autoreset mode of Gymnasium's vectors.
+    * `seed` gives the same draws again, and another one others. (That an agent never draws is no finding: it may be
+      sure of what it does.)
+    * `learn` makes the better arm more probable (unless `learns` is False), counts `num_timesteps`, returns the agent,
+      and does nothing when that many actions have been taken already.
+    * `save` changes nothing and refuses a folder that exists. `load` gives what was saved, also after the original went
+      on and the folder was moved; it can learn on, and other agents stay as they are. It refuses a folder without a
+      checkpoint and another agent's.
+    * `play` plays the episodes it was asked for as `predict` does, and new environments can be used afterwards.
+    * `make`, `seed`, `learn` and `predict` do not reseed the generators that Python, NumPy and torch share with
+      everybody, nor leave torch's gradients switched off.
 
     Args:
         agent_class: acts at the token level.
@@ -77,89 +77,50 @@ def check_agent(agent_class: type[Agent], *, timesteps: int = 4000, **options: A
         raise ContractError(agent_class.__name__, findings)
 
 
-class _Check:
+class _Check(Bench):
     """One run of `check_agent`."""
 
     def __init__(self, agent_class: Any, timesteps: int, options: dict[str, Any]) -> None:
-        self.agent_class, self.timesteps, self.options = agent_class, timesteps, options
-        self.found: dict[str, None] = {}  # in order, each once
-        self.calls = [0]
-        self.better = ARMS[0]
+        super().__init__(agent_class, options)
+        self.timesteps = timesteps
         self.agent: Any = None
-        self.rng = np.random.default_rng(0)
-        env = self.env()
-        rows = [env.reset(seed=seed)[0] for seed in range(DRAWS)]
-        self.observations = {key: np.stack([row[key] for row in rows]) for key in rows[0]}
-        self.masks = self.rng.random((DRAWS, VOCABULARY)) < 0.4
-        self.masks[np.arange(DRAWS), self.rng.integers(VOCABULARY, size=DRAWS)] = True
+        self.taught = False
+        self.folder = Path()
+        self.saved: dict[str, tuple[Behaviour, int]] = {}  # by name of the folder: behaviour and num_timesteps
 
     def findings(self) -> list[str]:
         """A sentence for each broken promise."""
+        name = getattr(self.agent_class, "name", None)
+        if not (isinstance(name, str) and name):
+            self.note(f"it needs a name, a str that `agents.make` and checkpoints call it, but has {name!r}")
         try:
             self.agent = self.make()
-            # The arm it likes less: then there is something to learn whatever it started from.
-            if self.agent_class.learns and self.share(self.agent) > 0.5:
-                self.better = ARMS[1]
+            # There must be something to learn whatever it started from.
+            if self.agent_class.learns and self.share(self.agent) > 0.6:
+                self.better = ARMS[0]
                 self.agent = self.make()
         except Exception as error:
             return [*self.found, f"it cannot be made, or does not act: {type(error).__name__}: {error}"]
-        for check in (self.acts, self.acts_in_vectors, self.learns, self.saves, self.plays, self.leaves_generators):
-            try:
-                check()
-            except Exception as error:  # of somebody else's code
-                self.note(f"{check.__name__}: {type(error).__name__}: {error}")
+        checks = (
+            self.acts, self.acts_without_masks, self.acts_in_vectors, self.seeds, self.saves_untrained, self.learns,
+            self.prefers, self.saves_trained, self.refuses, self.loads, self.learns_after_load, self.plays,
+            self.leaves_the_process,
+        )  # fmt: skip
+        with tempfile.TemporaryDirectory() as folder:
+            self.folder = Path(folder)
+            for check in checks:
+                try:
+                    with torch.enable_grad():  # whatever the check before left behind
+                        check()
+                except Exception as error:  # of somebody else's code
+                    self.note(f"{check.__name__.replace('_', ' ')}: {type(error).__name__}: {error}")
         return list(self.found)
 
-    def note(self, sentence: str) -> None:
-        self.found[sentence] = None
-
-    def env(self) -> TwoArms:
-        return TwoArms(self.better, self.calls)
-
-    def resolved(self) -> dict[str, Any]:
-        """The options, with those that are made for this environment."""
-        return {
-            name: value(vocabulary=VOCABULARY, length=LENGTH) if _is_recipe(value) else value
-            for name, value in self.options.items()
-        }
-
-    def make(self, folder: Path | None = None) -> Any:
-        """A new agent, or one from a folder; always from the same global generators, so that recipes repeat."""
-        _seed(0)
-        if folder is None:
-            return self.agent_class.make(self.env, **self.resolved())
-        return self.agent_class.load(folder, self.env, **self.resolved())
-
-    def act(self, agent: Any, observation: dict[str, np.ndarray], masks: np.ndarray, deterministic: bool) -> np.ndarray:
-        """`predict`, with all that must hold of every call."""
-        before, calls = copy.deepcopy((observation, masks)), self.calls[0]
-        actions, _ = agent.predict(observation, deterministic=deterministic, action_masks=masks)
-        if any(not np.array_equal(before[0][key], observation[key]) for key in before[0]):
-            self.note("predict changes the observation it is given")
-        if not np.array_equal(before[1], masks):
-            self.note("predict changes the masks it is given")
-        if calls != self.calls[0]:
-            self.note("predict resets or steps an environment")
-        actions, shape = np.asarray(actions), observation["length"].shape[:-1]
-        if actions.shape != shape or actions.dtype.kind not in "iu":
-            expected = f"expected integers of shape {shape}"
-            raise TypeError(f"predict returns actions of shape {actions.shape} and type {actions.dtype}, {expected}")
-        if actions.min() < 0 or actions.max() >= VOCABULARY:
-            raise ValueError(f"predict returns {actions.min()} to {actions.max()}, outside Discrete({VOCABULARY})")
-        if not np.take_along_axis(np.broadcast_to(masks, (*shape, VOCABULARY)), actions[..., None], -1).all():
-            self.note("predict chooses a masked action")
-        return actions
-
-    def greedy(self, agent: Any) -> np.ndarray:
-        return self.act(agent, self.observations, self.masks, True)
-
-    def share(self, agent: Any) -> float:
-        """How often the better arm is drawn."""
-        drawn = self.act(agent, self.observations, self.env().action_masks(), False)
-        return float((drawn == self.better).mean())
+    def draws(self) -> np.ndarray:
+        return self.act(self.agent, self.observations, self.masks, False)
 
     def acts(self) -> None:
-        self.act(self.agent, self.observations, self.masks, False)
+        self.draws()
         first = self.greedy(self.agent)
         if not np.array_equal(first, self.greedy(self.agent)):
             self.note("predict(deterministic=True) gives the same observations different actions")
@@ -173,6 +134,15 @@ class _Check:
             observation = {key: value[row] for key, value in self.observations.items()}
             if self.act(self.agent, observation, self.masks[row], True) != first[row]:
                 self.note("predict(deterministic=True) gives an observation another action alone than in a batch")
+
+    def acts_without_masks(self) -> None:
+        self.act(self.agent, self.observations, None, False)
+        actions = []
+        for masks in (None, np.ones(VOCABULARY, dtype=bool)):
+            self.agent.seed(3)
+            actions.append(self.act(self.agent, self.observations, masks, True))
+        if not np.array_equal(actions[0], actions[1]):
+            self.note("predict without masks acts otherwise than with masks that allow everything")
 
     def acts_in_vectors(self) -> None:
         for mode in AutoresetMode:
@@ -190,91 +160,139 @@ class _Check:
                 if mode == AutoresetMode.DISABLED and terminated.any():
                     observation, _ = env.reset(options={"reset_mask": terminated})
 
+    def seeds(self) -> None:
+        """Before it has learned anything to be sure of."""
+        self.agent.seed(3)
+        first, later = self.draws(), self.draws()
+        self.agent.seed(3)
+        again = self.draws()
+        self.agent.seed(4)
+        other = self.draws()
+        if not np.array_equal(first, again):
+            self.note("predict does not draw the same again when seed(3) is called again")
+        elif (first != later).mean() > 0.05 and np.array_equal(first, other):  # 20 rows that differ are no chance
+            self.note("predict draws the same after seed(3) and seed(4)")
+
     def learns(self) -> None:
-        before = self.share(self.agent)
-        if self.agent.learn(self.timesteps) is not self.agent:
-            self.note("learn returns something else than the agent")
+        found = len(self.found)
+        self.teach(self.agent, "")
+        self.taught = len(self.found) == found
+        if self.taught:
+            calls, taken = self.calls[0], self.agent.num_timesteps
+            self.agent.learn(self.timesteps)
+            # An evaluation at the end steps an environment, too, but not that often.
+            if self.agent.num_timesteps != taken or self.calls[0] - calls >= self.timesteps:
+                self.note(f"learn({self.timesteps}) goes on learning although {taken} actions have been taken")
+
+    def teach(self, agent: Any, when: str) -> None:
+        before, goal = self.share(agent), agent.num_timesteps + self.timesteps
+        if agent.learn(goal) is not agent:
+            self.note(f"{when}learn returns something else than the agent")
         if not self.agent_class.learns:
             return
-        if self.agent.num_timesteps < self.timesteps:
-            self.note(f"after learn({self.timesteps}), num_timesteps is {self.agent.num_timesteps}")
-        after = self.share(self.agent)
-        if _standard_errors(before, after) < SURE:
+        if agent.num_timesteps < goal:
+            self.note(f"{when}after learn({goal}), num_timesteps is {agent.num_timesteps}")
+        after = self.share(agent)
+        if standard_errors(before, after) < SURE:
             figures = f"{before:.2f} before and {after:.2f} after {self.timesteps} actions"
-            self.note(f"learn teaches it nothing: the probability of the better of two arms is {figures}")
+            self.note(f"{when}learn teaches it nothing: the probability of the better of two arms is {figures}")
 
-    def saves(self) -> None:
-        with tempfile.TemporaryDirectory() as name:
-            folder = Path(name) / "new" / "checkpoint"
-            self.agent.save(folder)
-            again = self.make(folder)
-            greedy = np.array_equal(self.greedy(self.agent), self.greedy(again))
-            if not greedy or abs(_standard_errors(self.share(self.agent), self.share(again))) > SURE:
+    def prefers(self) -> None:
+        """Of two arms the more probable one is drawn at least every other time, at each observation."""
+        masks = self.env().action_masks()
+        greedy, drawn = (self.act(self.agent, self.observations, masks, greedily) for greedily in (True, False))
+        share = float((greedy == drawn).mean())
+        if share < 0.5 - SURE * 0.5 / DRAWS**0.5:
+            self.note(f"predict(deterministic=True) takes the less probable of two actions: one drawn {share:.0%}")
+
+    def saves_untrained(self) -> None:
+        self.save("untrained")
+
+    def saves_trained(self) -> None:
+        self.save("trained")
+
+    def save(self, name: str) -> None:
+        before, taken = self.behaviour(self.agent), self.agent.num_timesteps
+        self.agent.save(self.folder / "new" / name)
+        self.saved[name] = before, taken
+        if not self.acts_as(self.agent, before) or self.agent.num_timesteps != taken:
+            self.note("save changes the agent that is saved")
+
+    def refuses(self) -> None:
+        empty, other, taken = (self.folder / name for name in ("empty", "other", "taken"))
+        empty.mkdir()
+        promise = "load should refuse {} with AgentError"
+        self.refused(promise.format("a folder without a checkpoint"), AgentError, lambda: self.make(empty))
+        if not issubclass(self.agent_class, RandomAgent):
+            RandomAgent(VOCABULARY).save(other)
+            self.refused(promise.format("a checkpoint of another agent"), AgentError, lambda: self.make(other))
+        self.agent.save(taken)
+        promise = "save should refuse a folder that holds a checkpoint with FileExistsError"
+        self.refused(promise, FileExistsError, lambda: self.agent.save(taken))
+
+    def refused(self, promise: str, expected: type[Exception], call: Callable[[], Any]) -> None:
+        try:
+            call()
+        except expected:
+            return
+        except Exception as error:
+            self.note(f"{promise}, but raises {type(error).__name__}: {error}")
+        else:
+            self.note(f"{promise}, but takes it")
+
+    def loads(self) -> None:
+        """From folders that were moved, into a process in which other agents live."""
+        now = self.behaviour(self.agent)
+        if self.saved:
+            (self.folder / "new").rename(self.folder / "moved")
+        self.make()
+        for name, (before, taken) in self.saved.items():
+            again = self.make(self.folder / "moved" / name)
+            if not self.acts_as(again, before):
                 self.note("the agent that load returns acts otherwise than the one that was saved")
-            (Path(name) / "empty").mkdir()
-            others = {"a folder without a checkpoint": Path(name) / "empty"}
-            if not issubclass(self.agent_class, RandomAgent):
-                others["a checkpoint of another agent"] = Path(name) / "other"
-                RandomAgent(VOCABULARY).save(Path(name) / "other")
-            for what, other in others.items():
-                try:
-                    self.make(other)
-                except AgentError:
-                    continue
-                except Exception as error:
-                    self.note(f"load should refuse {what} with AgentError, but raises {type(error).__name__}: {error}")
-                else:
-                    self.note(f"load should refuse {what} with AgentError, but returns an agent")
+                self.taught = False  # whether that one learns is another question
+            if again.num_timesteps != taken:
+                self.note(f"num_timesteps is {again.num_timesteps} after load, but was {taken} when it was saved")
+            if not self.acts_as(self.agent, now):
+                self.note("an agent changes when another one is made or loaded")
+
+    def learns_after_load(self) -> None:
+        if self.taught and "untrained" in self.saved:
+            self.teach(self.make(self.folder / "moved" / "untrained"), "after load, ")
 
     def plays(self) -> None:
-        episodes = sorted(self.agent.play(self.env, range(3), deterministic=True, rows=2))
-        if [episode.number for episode in episodes] != [0, 1, 2] or any(not 0 <= e.score <= 2 for e in episodes):
-            self.note(f"play of 3 episodes yields {[(e.number, e.score) for e in episodes]} (numbers and scores)")
+        asked, calls = [5, 2, 7], self.calls[0]
+        episodes = self.agent.play(self.env, asked, deterministic=True, rows=2)
+        played = sorted((episode.number, float(episode.score)) for episode in episodes)
+        if self.calls[0] - calls < 2 * len(asked):
+            self.note("play does not step the environment it is given")
+        expected = [(number, self.score(self.agent, index)) for number, index in enumerate(asked)]
+        if played != expected:
+            self.note(f"play of {asked} yields {played} (numbers and scores), but predict reaches {expected}")
         env = self.env()
         observation, _ = env.reset(seed=0)
         stepped, *_ = env.step(ARMS[0])
         if observation not in env.observation_space or stepped not in env.observation_space:
             self.note("an environment made afterwards gives observations outside its space")
 
-    def leaves_generators(self) -> None:
+    def leaves_the_process(self) -> None:
         """Drawing from the shared generators is allowed, reseeding is not: afterwards they must depend on before."""
         options = [self.resolved(), self.resolved()]
         calls: dict[str, Callable[[], Any]] = {
             "make": lambda: self.agent_class.make(self.env, **options.pop()),
+            "seed": lambda: self.agent.seed(3),
             "learn": lambda: self.agent.learn(self.agent.num_timesteps + 1),
             "predict": lambda: self.share(self.agent),
         }
         for what, call in calls.items():
             states = []
             for seed in (1, 2):
-                _seed(seed)
+                seed_everything(seed)
                 call()
-                states.append(rng_state())
+                states.append({**rng_state(), "torch": torch.get_rng_state().tolist()})
+                if not torch.is_grad_enabled():
+                    self.note(f"{what} leaves torch's gradients switched off for everybody")
+                    torch.set_grad_enabled(True)
             for module in ("python", "numpy", "torch"):
-                first, second = (_plain(state[module]) for state in states)
-                if first == second:
+                if states[0][module] == states[1][module]:
                     self.note(f"{what} reseeds the global generator of {module}: others draw the same numbers again")
-
-
-def _is_recipe(option: Any) -> bool:
-    """Whether an option is a function of `vocabulary` and `length`."""
-    try:
-        return callable(option) and set(inspect.signature(option).parameters) == {"vocabulary", "length"}
-    except (TypeError, ValueError):
-        return False
-
-
-def _plain(state: Any) -> Any:
-    return state.tolist() if isinstance(state, torch.Tensor) else state
-
-
-def _seed(seed: int) -> None:
-    random.seed(seed)
-    np.random.seed(seed)
-    torch.manual_seed(seed)
-
-
-def _standard_errors(before: float, after: float) -> float:
-    """By how many standard errors a share of `DRAWS` draws rose."""
-    mean = (before + after) / 2
-    return 0.0 if before == after else (after - before) / (2 * mean * (1 - mean) / DRAWS) ** 0.5

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import agents
-from agents.environment import vocabulary_size
+from agents.environment import action_masks, vocabulary_size
 from agents.evaluate import passes
 from agents.play import make_vec
 from agents.registry import register
@@ -23,13 +23,13 @@ from llm_envs import register_task
 
 
 class CountingAgent(agents.Agent):
-    """P(next token | last token) from counts over the episodes with full score."""
+    """P(next token | last token) from counts over the episodes that it played, each as often as its score says."""
 
     name = "counting"
 
     def __init__(self, env: Any, seed: int = 0) -> None:
         self.env, self.rng, self.num_timesteps = env, np.random.default_rng(seed), 0
-        self.counts = np.full((vocabulary_size(env),) * 2, 0.01)
+        self.counts = np.full((vocabulary_size(env),) * 2, 0.1)
 
     @classmethod
     def make(
@@ -39,12 +39,12 @@ class CountingAgent(agents.Agent):
         return cls(make_vec(env, 16, dict(env_options or {})), seed)
 
     def learn(self, total_timesteps: int) -> CountingAgent:
-        """Play, and count what episodes with full score did."""
+        """Play, and count what episodes that scored did."""
         while self.num_timesteps < total_timesteps:
             observation, _ = self.env.reset(seed=int(self.rng.integers(2**31)))
             ended, scores, steps = np.zeros(16, dtype=bool), np.zeros(16), []
             while not ended.all():
-                actions, _ = self.predict(observation, action_masks=self.env.action_masks())
+                actions, _ = self.predict(observation, action_masks=action_masks(self.env))
                 steps.append((self.last(observation), actions, ~ended))
                 observation, rewards, terminated, truncated, _ = self.env.step(actions)
                 scores += np.where(ended, 0.0, rewards)
@@ -52,31 +52,39 @@ class CountingAgent(agents.Agent):
                 if ended.any() and not ended.all():  # rows that are done play on, unrecorded
                     observation, _ = self.env.reset(options={"reset_mask": ended.copy()})
             for last, actions, counted in steps:
-                np.add.at(self.counts, (last[counted], actions[counted]), scores[counted] == 1)
+                np.add.at(self.counts, (last[counted], actions[counted]), scores[counted].clip(0))
                 self.num_timesteps += int(counted.sum())
         return self
 
     def last(self, observation: Mapping[str, np.ndarray]) -> np.ndarray:
-        """The newest token of each prefix."""
-        return np.take_along_axis(observation["tokens"], observation["length"] - 1, axis=1)[:, 0]
+        """The newest token of each prefix, or of the only one."""
+        return np.take_along_axis(observation["tokens"], observation["length"] - 1, axis=-1)[..., 0]
 
     def predict(self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False,
-                action_masks: np.ndarray | None = None) -> tuple[np.ndarray, Any]:  # fmt: skip
+                action_masks: np.ndarray | None = None) -> tuple[Any, Any]:  # fmt: skip
         """Drawn from the counts, or the likeliest."""
-        weights = self.counts[self.last(observation)] * (1.0 if action_masks is None else action_masks)
-        noise = np.zeros(weights.shape) if deterministic else self.rng.gumbel(size=weights.shape)
-        return np.where(weights > 0, np.log(np.maximum(weights, 1e-30)) + noise, -np.inf).argmax(1), state
+        scores = np.log(self.counts[self.last(observation)])
+        if not deterministic:
+            scores = scores + self.rng.gumbel(size=scores.shape)
+        return np.where(True if action_masks is None else action_masks, scores, -np.inf).argmax(-1), state
+
+    def seed(self, seed: int) -> None:
+        """Of every draw from now on."""
+        self.rng = np.random.default_rng(seed)
 
     def save(self, folder: str | Path) -> None:
-        """The counts are all there is."""
+        """Counts and tokens played: all there is. A folder that exists is left alone."""
         Path(folder).mkdir(parents=True)
-        np.save(Path(folder) / "counts.npy", self.counts)
+        np.savez(Path(folder) / "counting.npz", counts=self.counts, num_timesteps=self.num_timesteps)
 
     @classmethod
     def load(cls, folder: str | Path, env: agents.EnvSource, **options: Any) -> CountingAgent:
-        """An agent with the counts of a folder."""
-        agent = cls.make(env, **options)
-        agent.counts = np.load(Path(folder) / "counts.npy")
+        """An agent that goes on from a folder."""
+        path, agent = Path(folder) / "counting.npz", cls.make(env, **options)
+        if not path.exists():
+            raise agents.AgentError(f"{folder} is no checkpoint of a counting agent: {path.name} is missing")
+        saved = np.load(path)
+        agent.counts, agent.num_timesteps = saved["counts"], int(saved["num_timesteps"])
         return agent
 
 

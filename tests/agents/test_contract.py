@@ -1,14 +1,13 @@
 """`check_agent` passes our agents, and says of a broken one what is broken."""
 
 import random
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from agents import registry
 from agents.base import AgentError
 from agents.grpo import GRPO, GRPOConfig
 from agents.maskable_ppo import MaskablePPOAgent
@@ -17,7 +16,7 @@ from agents.random_agent import RandomAgent
 from agents.reinforce import Reinforce, ReinforceConfig
 from agents.scripted import ScriptedAgent
 from agents.testing import ContractError, check_agent
-from agents.two_arms import ARMS, VOCABULARY
+from tests.agents import broken_agents as broken
 from tests.agents.small import configure
 
 
@@ -56,168 +55,63 @@ def test_an_agent_that_acts_on_texts_is_refused():
         check_agent(ScriptedAgent)
 
 
-class Learner(RandomAgent):
-    """Learns by being told: a small agent that keeps the contract, for the broken ones to break."""
-
-    name, learns = "learner", True
-
-    def __init__(self, n_actions, seed=0):
-        super().__init__(n_actions, seed)
-        self.weights = np.ones(n_actions)
-        self.env: Any = None
-
-    @classmethod
-    def make(cls, env, **options):
-        agent = cls(VOCABULARY, **options)
-        agent.env = env()
-        return agent
-
-    def learn(self, total_timesteps):
-        while self.num_timesteps < total_timesteps:
-            self.env.reset(seed=self.num_timesteps)
-            arm = ARMS[self.num_timesteps % 2]
-            self.weights[arm] += self.env.step(arm)[1]
-            self.num_timesteps += 1
-        return self
-
-    def predict(self, observation, state=None, episode_start=None, deterministic=False, action_masks=None):
-        batch = observation["length"].shape[:-1]
-        scores = self.weights * np.broadcast_to(action_masks, (*batch, self.n_actions))
-        if not deterministic:  # Gumbel's trick draws with probabilities in proportion to the scores
-            scores = scores / -np.log(self.rng.random(scores.shape))
-        return scores.argmax(-1), state
-
-    def save(self, folder):
-        super().save(folder)
-        np.save(Path(folder) / "weights.npy", self.weights)
-
-    @classmethod
-    def load(cls, folder, env, **options):
-        if not (Path(folder) / "weights.npy").exists():
-            raise AgentError(f"{folder} is no checkpoint of a learner")
-        agent: Any = super().load(folder, env, **options)
-        agent.weights = np.load(Path(folder) / "weights.npy")
-        return agent
-
-
 def test_a_learner_of_forty_lines_keeps_the_contract():
-    check_agent(Learner)
+    check_agent(broken.Learner)
 
 
-class IgnoresMasks(Learner):
-    def predict(self, observation, *args, action_masks=None, **options):
-        return super().predict(observation, *args, action_masks=np.ones_like(action_masks), **options)  # type: ignore[misc]
-
-
-class Forgets(Learner):
-    @classmethod
-    def load(cls, folder, env, **options):
-        agent: Any = super().load(folder, env, **options)
-        agent.weights[:] = 1
-        return agent
-
-
-class Undecided(Learner):
-    def predict(self, observation, *args, deterministic=False, **options):
-        return super().predict(observation, *args, deterministic=False, **options)  # type: ignore[misc]
-
-
-class Mutates(Learner):
-    def predict(self, observation, *args, **options):
-        observation["tokens"] *= 0
-        return super().predict(observation, *args, **options)
-
-
-class MutatesMasks(Learner):
-    def predict(self, observation, *args, action_masks=None, **options):
-        actions, state = super().predict(observation, *args, action_masks=action_masks, **options)  # type: ignore[misc]
-        action_masks[...] = True
-        return actions, state
-
-
-class NeverLearns(Learner):
-    def learn(self, total_timesteps):
-        self.num_timesteps = total_timesteps
-        return self
-
-
-class MiscountsAndReturnsNothing(Learner):
-    def learn(self, total_timesteps):
-        super().learn(total_timesteps)
-        self.num_timesteps = 7
-
-
-class ReadsPadding(Learner):
-    def predict(self, observation, state=None, episode_start=None, deterministic=False, action_masks=None):
-        if not deterministic:
-            return super().predict(observation, action_masks=action_masks)
-        liked = (np.arange(self.n_actions) + observation["tokens"].sum(-1, keepdims=True)) % self.n_actions
-        return (np.where(action_masks, liked, -1)).argmax(-1), state
-
-
-class OneOfAFew(Learner):
-    def predict(self, observation, *args, **options):
-        actions, state = super().predict(observation, *args, **options)
-        return (actions[0] if actions.shape == (4,) else actions), state
-
-
-class StepsTheEnvironment(Learner):
-    def predict(self, observation, *args, **options):
-        self.env.reset()
-        return super().predict(observation, *args, **options)
-
-
-class Reseeds(Learner):
-    @classmethod
-    def make(cls, env, **options):
-        torch.manual_seed(0)
-        return super().make(env, **options)
-
-    def learn(self, total_timesteps):
-        random.seed(0)
-        return super().learn(total_timesteps)
-
-    def predict(self, *args, **options):
-        np.random.seed(0)
-        return super().predict(*args, **options)
-
-
-class LoadsAnything(Learner):
-    @classmethod
-    def load(cls, folder, env, **options):
-        return super().load(folder, env, **options) if (Path(folder) / "weights.npy").exists() else cls.make(env)
-
-
-class Floats(Learner):
-    def predict(self, *args, **options):
-        actions, state = super().predict(*args, **options)
-        return actions * 1.0, state
-
-
-BROKEN = {
-    IgnoresMasks: ["predict chooses a masked action"],
-    Forgets: ["the agent that load returns acts otherwise than the one that was saved"],
-    Undecided: ["predict(deterministic=True) gives the same observations different actions"],
-    Mutates: ["predict changes the observation it is given"],
-    MutatesMasks: ["predict changes the masks it is given"],
-    NeverLearns: ["learn teaches it nothing"],
-    MiscountsAndReturnsNothing: [
+BROKEN: dict[type[broken.Learner], list[str]] = {
+    broken.IgnoresMasks: ["predict chooses a masked action"],
+    broken.NeedsMasks: ["acts without masks: TypeError"],
+    broken.PassesOnlyArms: ["predict without masks acts otherwise than with masks that allow everything"],
+    broken.Forgets: ["the agent that load returns acts otherwise than the one that was saved"],
+    broken.Undecided: ["predict(deterministic=True) gives the same observations different actions"],
+    broken.TakesTheLeastProbable: ["predict(deterministic=True) takes the less probable of two actions: one drawn 0%"],
+    broken.TakesTheFirst: ["predict(deterministic=True) takes the less probable of two actions: one drawn 0%"],
+    broken.CannotBeSeeded: ["predict does not draw the same again when seed(3) is called again"],
+    broken.HasOneSeed: ["predict draws the same after seed(3) and seed(4)"],
+    broken.Mutates: ["predict changes the observation it is given"],
+    broken.MutatesMasks: ["predict changes the masks it is given"],
+    broken.NeverLearns: ["learn teaches it nothing"],
+    broken.LearnsAsManyMore: ["learn(4000) goes on learning although 4000 actions have been taken"],
+    broken.StartsCountingAgain: ["learn(4000) goes on learning although 4000 actions have been taken"],
+    broken.MiscountsAndReturnsNothing: [
         "learn returns something else than the agent",
         "after learn(4000), num_timesteps is 7",
     ],
-    ReadsPadding: ["predict reads tokens beyond the observation's length"],
-    OneOfAFew: [
+    broken.ReadsPadding: ["predict reads tokens beyond the observation's length"],
+    broken.OneOfAFew: [
         f"predict fails in a vector environment with autoreset {mode}: TypeError: predict returns actions of shape ()"
         for mode in ("NextStep", "SameStep", "Disabled")
     ],
-    StepsTheEnvironment: ["predict resets or steps an environment"],
-    Reseeds: [
+    broken.StepsTheEnvironment: ["predict resets or steps an environment"],
+    broken.Reseeds: [
         "make reseeds the global generator of torch",
         "learn reseeds the global generator of python",
         "predict reseeds the global generator of numpy",
     ],
-    LoadsAnything: ["load should refuse a folder without a checkpoint with AgentError, but returns an agent"],
-    Floats: ["it cannot be made, or does not act: TypeError: predict returns actions of shape (400,) and type float64"],
+    broken.LoadsAnything: ["load should refuse a folder without a checkpoint with AgentError, but takes it"],
+    broken.LoadsWithoutEnvironment: ["learns after load: AttributeError: 'NoneType' object has no attribute 'reset'"],
+    broken.LearnsNothingOnceLoaded: ["after load, learn teaches it nothing"],
+    broken.ForgetsHowFarItWas: ["num_timesteps is 0 after load, but was 4000 when it was saved"],
+    broken.SavesAfterAReset: [
+        "save changes the agent that is saved",
+        "the agent that load returns acts otherwise than the one that was saved",
+    ],
+    broken.SavesIntoItsClass: ["the agent that load returns acts otherwise than the one that was saved"],
+    broken.SavesAPath: ["the agent that load returns acts otherwise than the one that was saved"],
+    broken.SharesItsWeights: ["an agent changes when another one is made or loaded"],
+    broken.Overwrites: ["save should refuse a folder that holds a checkpoint with FileExistsError, but takes it"],
+    broken.PlaysNothing: [
+        "play does not step the environment it is given",
+        "play of [5, 2, 7] yields [(0, 2.0), (1, 2.0), (2, 2.0)] (numbers and scores), but predict reaches [(0, 2.0), "
+        "(1, 1.0), (2, 2.0)]",
+    ],
+    broken.PlaysOthers: ["play of [5, 2, 7] yields [(0, 1.0), (1, 2.0), (2, 1.0)]"],
+    broken.SwitchesGradientsOff: ["learn leaves torch's gradients switched off for everybody"],
+    broken.HasNoName: ["it needs a name, a str that `agents.make` and checkpoints call it, but has None"],
+    broken.Floats: [
+        "it cannot be made, or does not act: TypeError: predict returns actions of shape (400,) and type fl"
+    ],
 }
 
 
@@ -237,3 +131,18 @@ def test_what_the_program_draws_afterwards_does_not_depend_on_the_check():
     drawn = random.random(), np.random.rand(), float(torch.rand(()))
     random.seed(3), np.random.seed(3), torch.manual_seed(3)
     assert drawn == (random.random(), np.random.rand(), float(torch.rand(())))
+
+
+def test_only_classes_that_can_be_made_are_found():
+    for path in ("agents.base:Agent", "agents.policy_agent:PolicyAgent"):
+        with pytest.raises(ValueError, match=rf"{path} is an abstract class, it lacks learn, .*save$"):
+            registry.find(path)
+    with pytest.raises(ValueError, match="broken_agents:HasNoName has no name: set `name`"):
+        registry.find("tests.agents.broken_agents:HasNoName")
+    assert registry.find("tests.agents.broken_agents:Learner") is broken.Learner
+
+
+@pytest.mark.parametrize(("given", "meant"), [("PPO", "ppo"), ("Grpo", "grpo"), ("maskableppo", "maskable_ppo")])
+def test_the_name_that_was_meant_is_suggested(given, meant):
+    with pytest.raises(ValueError, match=f"unknown agent '{given}'.*did you mean '{meant}'"):
+        registry.find(given)
