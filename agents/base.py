@@ -40,6 +40,7 @@ class Agent(ABC):
 
     At the text level, `play` also uses two methods that an agent may have: `begin(env)`, called after each reset, gives
     the function that acts in that episode, with `predict`'s arguments; `interrupt()` ends at once what is under way.
+    Episodes run in threads there: `predict`, or what `begin` gives, is called from several at once.
     """
 
     name: ClassVar[str]
