@@ -70,7 +70,7 @@ class Agent(ABC):
 
     @abstractmethod
     def learn(self, total_timesteps: int) -> Any:
-        """Train until that many actions have been taken; returns itself."""
+        """Train until that many actions have been taken in all, those of earlier calls included; returns itself."""
 
     @abstractmethod
     def predict(
@@ -96,7 +96,11 @@ class Agent(ABC):
 
     @abstractmethod
     def save(self, folder: str | Path) -> None:
-        """Write everything needed to go on into a folder, whole or not at all."""
+        """Write everything needed to go on into a new folder, whole or not at all.
+
+        Raises:
+            FileExistsError: the folder exists.
+        """
 
     @classmethod
     @abstractmethod
