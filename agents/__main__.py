@@ -26,8 +26,8 @@ from agents.checkpoint import SUMMARY, read_summary
 from agents.evaluate import powers_of_two
 from agents.files import write_json
 from agents.jsonable import jsonable
-from agents.models import load_pretrained, spoken_by
-from agents.registry import find
+from agents.models import spoken_by
+from agents.policy_agent import PolicyAgent
 from agents.results import by_family, evaluate_agent, summarise, summary_table
 
 
@@ -86,14 +86,11 @@ def evaluate(args: Evaluate) -> None:
         env_options = options_of(args) | env_options
         agent = agents.load(args.agent, args.checkpoint, args.env, env_options=env_options, **options)
     else:
-        if isinstance(options.get("model"), str) and find(args.agent).level == "token":
-            model, tokenizer = load_pretrained(options["model"])
-            options |= {"model": model, "tokenizer": tokenizer}
-            env_options = spoken_by(tokenizer) | env_options
         agent = agents.make(args.agent, args.env, env_options=env_options, **options)
-    env_options["extra_verifiers"] = [*env_options.get("extra_verifiers", ()), *args.verifier]
-    if not env_options["extra_verifiers"]:
-        del env_options["extra_verifiers"]
+        if isinstance(agent, PolicyAgent) and isinstance(options["model"], str):
+            env_options = spoken_by(agent.tokenizer) | env_options
+    if args.verifier:
+        env_options["extra_verifiers"] = list(args.verifier)
     out = args.out or Path("evaluations") / f"{default_name(args)}.jsonl"
     results = evaluate_agent(
         agent, args.env, problems(args, env_options), out, k=args.k, env_options=env_options,
@@ -119,9 +116,11 @@ def own_env_options(args: Evaluate) -> dict[str, Any]:
     env_options = pairs("env_options", args.env_options)
     if "split" in env_options:
         raise ValueError("give the split as --split, not in --env-options")
+    if args.verifier and "extra_verifiers" in env_options:
+        raise ValueError("give other judges as --verifier or in --env-options, not both")
     if args.split is not None:
         env_options["split"] = args.split
-    if str(gym.spec(args.env).entry_point).startswith("llm_envs."):
+    if str(gym.spec(args.env.rpartition(":")[2]).entry_point).startswith("llm_envs."):
         env_options.setdefault("on_verifier_error", "unscored")
     return env_options
 
@@ -131,8 +130,8 @@ def identity(args: Evaluate, options: dict[str, Any]) -> dict[str, Any]:
     which: dict[str, Any] = {"options": without_key(options)}
     if args.checkpoint is not None:
         which["weights"] = digest(args.checkpoint)
-    elif isinstance(options.get("model"), str) and Path(options["model"]).exists():
-        which["weights"] = digest(Path(options["model"]))
+    elif isinstance(options.get("model"), str) and Path(options["model"]).expanduser().exists():
+        which["weights"] = digest(Path(options["model"]).expanduser())
     return which
 
 
@@ -179,11 +178,11 @@ def options_of(args: Evaluate) -> dict[str, Any]:
 
 
 def import_namespace(env: str) -> None:
-    """Import the package that registers `namespace/Name-v0`, if it is not there yet."""
-    namespace = env.partition("/")[0]
-    if ":" not in env and "/" in env and env not in gym.registry:
+    """Import the module of `module:namespace/Name-v0`, or the package named as the namespace, unless it is known."""
+    module, _, own = env.rpartition(":")
+    if own not in gym.registry and (module or "/" in own):
         try:
-            importlib.import_module(namespace)
+            importlib.import_module(module or own.partition("/")[0])
         except (ImportError, TypeError, ValueError) as error:
             raise ValueError(f"unknown environment {env!r}: {error}") from error
 

@@ -92,7 +92,10 @@ class Agent(ABC):
         """
 
     def seed(self, seed: int) -> None:  # noqa: B027  (what draws nothing has nothing to seed)
-        """Draw in `predict` what that seed gives, from now on; an agent that draws nothing leaves this as it is."""
+        """Draw in `predict` what that seed of 32 bits gives; an agent that draws nothing leaves this as it is.
+
+        `play` calls it, so the problems that `learn` draws must not depend on it.
+        """
 
     @abstractmethod
     def save(self, folder: str | Path) -> None:
@@ -136,4 +139,6 @@ class Agent(ABC):
         from agents.play import play_texts, play_tokens
 
         play = play_tokens if self.level == "token" else play_texts
-        return play(self, env, list(indices), dict(env_options or {}), deterministic, seed, sample, rows)
+        return play(
+            self, env, [int(index) for index in indices], dict(env_options or {}), deterministic, seed, sample, rows
+        )

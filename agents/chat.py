@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -47,13 +47,14 @@ class Conversation:
     Args:
         endpoint: writes the messages.
         env: was just reset; its attributes `messages`, `tool_schemas` and `tool_format` are read, where it has them.
+        interrupted: done when nobody waits any more; the endpoint's present one when None.
     """
 
-    def __init__(self, endpoint: Endpoint, env: gym.Env | None = None) -> None:
+    def __init__(self, endpoint: Endpoint, env: gym.Env | None = None, interrupted: Future[None] | None = None) -> None:
         def attribute(name: str) -> Any:
             return env.get_wrapper_attr(name) if env is not None and env.has_wrapper_attr(name) else None
 
-        self.endpoint, config, self._interrupted = endpoint, endpoint.config, endpoint.interrupted
+        self.endpoint, config, self._interrupted = endpoint, endpoint.config, interrupted or endpoint.interrupted
         tools, format = attribute("tool_schemas"), attribute("tool_format")
         if tools and format is None:
             raise AgentError("the environment has tool_schemas, but no tool_format to make and describe calls with")
@@ -188,8 +189,10 @@ class ChatAgent(Agent):
                 action_masks: Any = None) -> tuple[Any, Any]:  # fmt: skip
         """The answer to one message or to each of several, every one on its own and without tools; see `begin`."""
 
+        interrupted = self.endpoint.interrupted  # one for all of these messages
+
         def answer(message: str) -> str:
-            return Conversation(self.endpoint).act(message, deterministic=deterministic)[0]
+            return Conversation(self.endpoint, None, interrupted).act(message, deterministic=deterministic)[0]
 
         if isinstance(observation, str):
             return answer(observation), None

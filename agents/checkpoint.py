@@ -115,6 +115,12 @@ def read_summary(folder: Path, agent: str | None = None) -> dict[str, Any]:
     return summary
 
 
+def require_entries(folder: Path, summary: dict[str, Any], *names: str) -> None:
+    """Raises CheckpointError when `checkpoint.json` lacks an entry."""
+    if missing := [name for name in names if name not in summary]:
+        raise CheckpointError(f"{folder} is damaged or of another version: {SUMMARY} lacks {', '.join(missing)}")
+
+
 def load_checkpoint(folder: Path, agent: OnPolicyAgent) -> None:
     """Load weights and trainer state into an agent of the same kind and shape.
 
@@ -123,6 +129,7 @@ def load_checkpoint(folder: Path, agent: OnPolicyAgent) -> None:
             is damaged, and some of it may have been.
     """
     summary = read_summary(folder, agent.name)
+    require_entries(folder, summary, "reference", "architecture", "env")
     if summary["reference"] != agent.reference.fingerprint():
         raise CheckpointError(
             f"the reference of {folder} was {summary['reference']}, this agent's is {agent.reference.fingerprint()}: "
@@ -175,7 +182,8 @@ def reading(folder: Path) -> Iterator[None]:
 
 def require_same_actions(folder: Path, summary: dict[str, Any], env: VectorEnv) -> None:
     """Raises CheckpointError when the environment has other tokens, by number, than the one trained in."""
-    there, own = summary["env"]["n_actions"], vocabulary_size(env)
+    own = vocabulary_size(env)
+    there = summary["env"].get("n_actions", own)
     if there != own:
         raise CheckpointError(
             f"{folder} was trained in an environment with {there} tokens, this one has {own}: give the tokenizer it had"

@@ -24,7 +24,7 @@ import torch
 from gymnasium.spaces import Box, Dict, Discrete
 
 from agents.base import Agent, AgentError, EnvSource
-from agents.checkpoint import SUMMARY, read_summary
+from agents.checkpoint import SUMMARY, read_summary, require_entries
 from agents.environment import environment_id, plain_options
 from agents.files import whole_folder
 from agents.fingerprint import weight_fingerprint
@@ -207,9 +207,8 @@ class MaskablePPOAgent(Agent):
         from stable_baselines3.common.save_util import load_from_zip_file
 
         summary = read_summary(Path(folder), cls.name)
-        needed = {"num_timesteps", "settings", "not_saved", "observation_space", "action_space"}
-        if lacking := sorted(needed - summary.keys()):
-            raise AgentError(f"{folder} is damaged: {SUMMARY} lacks {', '.join(lacking)}")
+        needed = ("num_timesteps", "settings", "not_saved", "observation_space", "action_space")
+        require_entries(Path(folder), summary, *needed)
         own = spaces_of(maker(env, env_options))
         for name, space in zip(("observation_space", "action_space"), own, strict=True):
             if str(space) != summary[name]:

@@ -23,7 +23,14 @@ from torch import Tensor
 
 from agents.base import EnvSource
 from agents.batch import Batch
-from agents.checkpoint import load_checkpoint, read_summary, require_same_actions, save_checkpoint, saved_model
+from agents.checkpoint import (
+    load_checkpoint,
+    read_summary,
+    require_entries,
+    require_same_actions,
+    save_checkpoint,
+    saved_model,
+)
 from agents.interrupt import deferred_interrupt
 from agents.kl import KLController
 from agents.losses import loss_weights
@@ -268,14 +275,18 @@ class OnPolicyAgent(PolicyAgent):
                 policy and reference, and training starts anew from them.
             options: as of `make`; the settings are the checkpoint's unless given.
         """
-        summary = read_summary(Path(folder), cls.name)
+        folder = Path(folder)
+        summary = read_summary(folder, cls.name)
+        require_entries(folder, summary, "config", "env")
         config = cls.settings(options.pop("config", summary["config"]))
         options = {"config": config, "num_envs": getattr(config, "group_size", 64), **options}
-        if model is not None:
-            return cls.make(env, model=model, **options).restore(folder)
-        agent = cls.make(env, model=saved_model(Path(folder)), **options)
-        require_same_actions(Path(folder), summary, agent.env)
-        return agent
+        agent = cls.make(env, model=saved_model(folder) if model is None else model, **options)
+        try:
+            require_same_actions(folder, summary, agent.env)
+            return agent if model is None else agent.restore(folder)
+        except BaseException:
+            agent.env.close()
+            raise
 
     @property
     def mismatch_tolerance(self) -> float:

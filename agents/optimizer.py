@@ -49,13 +49,13 @@ def schedule_factor(config: OptimizerConfig, iteration: int, progress: float) ->
     return warmup * max(0.0, decay[config.schedule])
 
 
-def clip_gradients(parameters: Sequence[torch.nn.Parameter], max_norm: float, what: str) -> float:
-    """Scale gradients so that their norm is at most `max_norm`; returns the norm before.
+def clip_gradients(parameters: Sequence[torch.nn.Parameter], max_norm: float | None, what: str) -> float:
+    """Scale gradients so that their norm is at most `max_norm`, if there is one; returns the norm before.
 
     Raises:
         NonFiniteError: the norm is NaN or infinite.
     """
-    norm = float(torch.nn.utils.clip_grad_norm_(parameters, max_norm))
+    norm = float(torch.nn.utils.clip_grad_norm_(parameters, math.inf if max_norm is None else max_norm))
     if not math.isfinite(norm):
         raise NonFiniteError(f"the gradient norm of the {what} is {norm}")
     return norm

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any
@@ -56,6 +57,7 @@ def make_vec(env: EnvSource, rows: int, options: dict[str, Any]) -> VectorEnv:
         made: VectorEnv = gym.make_vec(env, num_envs=rows, autoreset_mode=AutoresetMode.DISABLED, **options)
     else:
         made = SingleRows(make_row, rows)
+        made.spec = spec
     vocabulary_size(made)
     return made
 
@@ -106,10 +108,8 @@ class PredictEngine:
         active = list(range(len(prefixes)))
         now = {name: np.array(values) for name, values in self._observation.items()}
         while active:
-            observation, masks = (
-                {name: values[active] for name, values in now.items()},
-                self._masks(allowed, turns, active),
-            )
+            observation = {name: values[active] for name, values in now.items()}
+            masks = self._masks(allowed, turns, active)
             actions, _ = self.agent.predict(observation, deterministic=self.deterministic, action_masks=masks)
             for row, action in zip(active, actions, strict=True):
                 now["tokens"][row, len(prefixes[row]) + len(turns[row])] = action
@@ -165,32 +165,39 @@ def play_texts(
     make_text(env, options).close()  # refuses here, before any thread starts
     agent.seed(derived_seed([seed, sample, *indices]))
 
+    stopped = threading.Event()
+
     def one(number: int) -> Episode:
         made = make_text(env, options)
         try:
-            return play_text(agent, made, number, indices[number], deterministic, seed)
+            return play_text(agent, made, number, indices[number], deterministic, seed, stopped)
         finally:
             made.close()
 
     pool = ThreadPoolExecutor(max_workers=max(1, rows))
-    waiting = [pool.submit(one, number) for number in range(len(indices))]
     try:
+        waiting = [pool.submit(one, number) for number in range(len(indices))]
         for done in as_completed(waiting):
             yield done.result()
-    except BaseException:
+    except BaseException as error:
+        stopped.set()  # before `interrupt`, which only ends what has begun
         pool.shutdown(wait=False, cancel_futures=True)
-        if hasattr(agent, "interrupt"):
+        if hasattr(agent, "interrupt") and not isinstance(error, GeneratorExit):
             agent.interrupt()  # a request under way may take minutes
         raise
     pool.shutdown()
 
 
-def play_text(agent: Any, env: gym.Env, number: int, index: int, deterministic: bool, seed: int) -> Episode:
+def play_text(
+    agent: Any, env: gym.Env, number: int, index: int, deterministic: bool, seed: int, stopped: threading.Event
+) -> Episode:
     """One episode; an agent with `begin` is shown the environment first (scripted ones know the answer)."""
     observation, info = env.reset(seed=seed + index, options={"index": index})
     act: Callable[..., Any] = agent.begin(env) if hasattr(agent, "begin") else agent.predict
     state, score, ended = None, 0.0, False
     while not ended:
+        if stopped.is_set():
+            return Episode(number, info, 0.0, "interrupted")
         try:
             action, state = act(observation, state=state, deterministic=deterministic)
         except InfrastructureError as error:

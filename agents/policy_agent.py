@@ -112,11 +112,10 @@ class PolicyAgent(Agent):
             model, tokenizer = load_pretrained(str(model))
             options.setdefault("tokenizer", tokenizer)
             env_options = {**(spoken_by(tokenizer) if isinstance(env, str) else {}), **(env_options or {})}
-        if device is not None:
-            model = moved(model, device)
         made = make_vec(env, num_envs, dict(env_options or {}))
         try:
-            return cls(model, made, config, **options)
+            require_model(model)
+            return cls(model if device is None else moved(model, device), made, config, **options)
         except BaseException:
             made.close()
             raise
@@ -156,6 +155,12 @@ class PolicyAgent(Agent):
         )  # fmt: skip
 
 
+def require_model(model: Any) -> None:
+    """Raises AgentError for what is no language model."""
+    if not hasattr(model, "get_output_embeddings"):
+        raise AgentError(f"model must be a causal language model of transformers, got {model!r:.80}")
+
+
 def moved(model: Any, device: Any) -> Any:
     """The model, on that device.
 
@@ -171,8 +176,7 @@ def moved(model: Any, device: Any) -> Any:
 
 def require_fit(model: Any, env: VectorEnv, engine: Engine | None, sampling: Sampling) -> None:
     """Raises ValueError when model, environment, engine and sampling do not fit each other."""
-    if not hasattr(model, "get_output_embeddings"):
-        raise AgentError(f"model must be a causal language model of transformers, got {model!r:.80}")
+    require_model(model)
     n_logits, n_actions = model.get_output_embeddings().weight.shape[0], vocabulary_size(env)
     if n_logits < n_actions:
         raise AgentError(f"the model has {n_logits} logits, fewer than the environment's {n_actions} tokens")

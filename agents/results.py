@@ -92,11 +92,12 @@ def evaluate_agent(
     Raises:
         AgentError: the file is of another evaluation.
     """
-    header = described(
+    header = jsonable(
         {
             "agent": agent.name, "env": env, "env_options": env_options or {},
             "deterministic": deterministic, "seed": seed, "which": which or {},
-        }
+        },
+        called,
     )  # fmt: skip
     done = read_results(path, header)
     with path.open("a") as file:
@@ -148,14 +149,10 @@ def undefined(record: dict[str, Any]) -> dict[str, Any]:
     return record | {"score": float("nan") if record["score"] is None else record["score"]}
 
 
-def described(value: Any) -> Any:
-    """As JSON, where another process says the same of the same thing: functions and objects by what they are called."""
-    if isinstance(value, Mapping):
-        return {str(key): described(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [described(item) for item in value]
-    if value is None or isinstance(value, str | int | float | Path):
-        return jsonable(value)
+def called(value: Any) -> str:
+    """What another process calls the same function, class or kind of object; a path is itself."""
+    if isinstance(value, Path):
+        return str(value)
     named = value if hasattr(value, "__qualname__") else type(value)
     return f"{named.__module__}:{named.__qualname__}"
 

@@ -11,12 +11,13 @@ import torch
 
 def derived_generator(entropy: list[int], device: torch.device) -> torch.Generator:
     """A generator that depends on the given numbers only."""
-    return torch.Generator(device).manual_seed(derived_seed(entropy))
+    seed = int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0] >> 1)
+    return torch.Generator(device).manual_seed(seed)
 
 
 def derived_seed(entropy: list[int]) -> int:
-    """A seed that depends on the given numbers only."""
-    return int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0] >> 1)
+    """A seed of 32 bits, as NumPy's global generator takes it, that depends on the given numbers only."""
+    return int(np.random.SeedSequence(entropy).generate_state(1)[0])
 
 
 def rng_state() -> dict[str, Any]:

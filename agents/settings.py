@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from dataclasses import dataclass
 from numbers import Integral, Real
 from types import UnionType
@@ -34,6 +35,8 @@ def check_types(settings: Any) -> None:
     What a container holds is not looked at, and `check_choice` is for a choice.
     """
 
+    wider: dict[Any, Any] = {int: Integral, float: Real, tuple: (tuple, list)}
+
     def fits(value: Any, declared: Any) -> bool:
         kind = get_origin(declared) or declared
         if kind in (Any, Literal):
@@ -42,15 +45,19 @@ def check_types(settings: Any) -> None:
             return any(fits(value, one) for one in get_args(declared))
         if isinstance(value, bool):
             return kind is bool
-        return isinstance(value, {int: Integral, float: Real}.get(kind, kind))
+        return isinstance(value, wider.get(kind, kind))
 
-    declared = get_type_hints(type(settings))
+    kind_of_settings: Any = type(settings)
+    declared = declared_types(kind_of_settings)
     for field in dataclasses.fields(settings):
         value, kind = getattr(settings, field.name), declared[field.name]
         if not fits(value, kind):
             kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
             expected = " or ".join("None" if one is type(None) else one.__name__ for one in kinds)
             raise ValueError(f"{field.name} must be {expected}, got {value!r}")
+
+
+declared_types = functools.cache(get_type_hints)  # a sampler's settings are checked for every token
 
 
 def check_choice(settings: Any, name: str, choices: tuple[str, ...]) -> None:
@@ -88,7 +95,7 @@ class OptimizerConfig:
     """AdamW's epsilon (CleanRL, LM-human-preferences)."""
     weight_decay: float = 0.0
     """AdamW's decoupled weight decay."""
-    max_grad_norm: float = 1.0
+    max_grad_norm: float | None = 1.0
     """Gradient norm is clipped to it, policy and critic apart."""
     eight_bit: bool = False
     """Keep AdamW's moments in 8 bits (needs `bitsandbytes`): 2 bytes per parameter instead of 8."""

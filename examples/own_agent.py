@@ -17,6 +17,7 @@ import numpy as np
 import agents
 from agents.environment import action_masks, vocabulary_size
 from agents.evaluate import passes
+from agents.files import whole_folder
 from agents.play import make_vec
 from agents.registry import register
 from llm_envs import register_task
@@ -28,7 +29,8 @@ class CountingAgent(agents.Agent):
     name = "counting"
 
     def __init__(self, env: Any, seed: int = 0) -> None:
-        self.env, self.rng, self.num_timesteps = env, np.random.default_rng(seed), 0
+        self.env, self.problems, self.num_timesteps = env, np.random.default_rng(seed), 0
+        self.seed(seed)
         self.counts = np.full((vocabulary_size(env),) * 2, 0.1)
 
     @classmethod
@@ -41,7 +43,7 @@ class CountingAgent(agents.Agent):
     def learn(self, total_timesteps: int) -> CountingAgent:
         """Play, and count what episodes that scored did."""
         while self.num_timesteps < total_timesteps:
-            observation, _ = self.env.reset(seed=int(self.rng.integers(2**31)))
+            observation, _ = self.env.reset(seed=int(self.problems.integers(2**31)))
             ended, scores, steps = np.zeros(16, dtype=bool), np.zeros(16), []
             while not ended.all():
                 actions, _ = self.predict(observation, action_masks=action_masks(self.env))
@@ -69,13 +71,13 @@ class CountingAgent(agents.Agent):
         return np.where(True if action_masks is None else action_masks, scores, -np.inf).argmax(-1), state
 
     def seed(self, seed: int) -> None:
-        """Of every draw from now on."""
+        """Of every token from now on."""
         self.rng = np.random.default_rng(seed)
 
     def save(self, folder: str | Path) -> None:
         """Counts and tokens played: all there is. A folder that exists is left alone."""
-        Path(folder).mkdir(parents=True)
-        np.savez(Path(folder) / "counting.npz", counts=self.counts, num_timesteps=self.num_timesteps)
+        with whole_folder(folder) as unfinished:
+            np.savez(unfinished / "counting.npz", counts=self.counts, num_timesteps=self.num_timesteps)
 
     @classmethod
     def load(cls, folder: str | Path, env: agents.EnvSource, **options: Any) -> CountingAgent:

@@ -86,13 +86,33 @@ def test_a_slow_endpoint_is_given_up(server):
     assert episode.failed.endswith("gave no answer within 0.2 s (1 tries)")
 
 
+def once(holds, call):
+    """Call a function, in a thread, as soon as a condition holds."""
+
+    def wait():
+        while not holds():
+            time.sleep(0.01)
+        call()
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
 def test_an_interrupt_ends_what_was_begun_and_nothing_else(server):
-    agent = make(server, concurrency=2)
-    server.delay_s, started = 5.0, time.monotonic()
-    waits = threading.Timer(0.5, agent.interrupt)  # two are asked, two wait for their turn
-    waits.start()
+    agent, begun = make(server, concurrency=2), []
+    begin = agent.begin
+
+    def counted(env):
+        act = begin(env)
+        begun.append(env)
+        return act
+
+    agent.begin = counted
+    server.delay_s = 20.0
+    # Two are asked, two wait for their turn.
+    once(lambda: len(begun) == 4 and server.at_once == 2, agent.interrupt)
+    started = time.monotonic()
     failed = [episode.failed for episode in play(agent, n=4, rows=4)]
-    assert time.monotonic() - started < 3.0
+    assert time.monotonic() - started < 15.0
     assert all(reason.endswith("was not waited for: its requests were interrupted") for reason in failed)
     server.delay_s, server.most_at_once = 0.0, 0
     (episode,) = play(agent)
@@ -110,15 +130,40 @@ def test_an_interrupted_episode_asks_nothing_more(server):
     assert agent.begin(env)(observation)[0] == "ok"
 
 
+@pytest.mark.usefixtures("ctrl_c")
 def test_ctrl_c_does_not_wait_for_answers(server):
     agent = make(server)
-    server.delay_s = 5.0
     for messages in ("1", ["1", "2", "3"]):
-        started = time.monotonic()
-        threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+        server.delay_s, asked, started = 20.0, len(server.requests), time.monotonic()
+        once(lambda asked=asked: len(server.requests) > asked, lambda: os.kill(os.getpid(), signal.SIGINT))
         with pytest.raises(KeyboardInterrupt):
             agent.predict(messages)
-        assert time.monotonic() - started < 3.0
+        assert time.monotonic() - started < 15.0
+
+
+@pytest.mark.usefixtures("ctrl_c")
+def test_episodes_that_begin_while_others_are_interrupted_ask_nothing(server):
+    """Ctrl-C in the first moments: the interrupt comes when some are still being reset."""
+    agent = make(server)
+    begin, asked, late = agent.begin, len(server.requests), threading.Event()
+    interrupted, waiting = threading.Event(), []
+
+    def begin_late(env):
+        waiting.append(env)
+        interrupted.wait()
+        late.set()
+        return begin(env)
+
+    agent.begin = begin_late
+    once(lambda: len(waiting) == 4, lambda: os.kill(os.getpid(), signal.SIGINT))
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            play(agent, n=4, rows=4)
+    finally:
+        interrupted.set()
+    late.wait()
+    time.sleep(0.5)
+    assert len(server.requests) == asked
 
 
 def test_requests_at_once_are_limited(server):

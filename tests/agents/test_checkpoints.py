@@ -126,14 +126,6 @@ def test_a_folder_that_is_no_checkpoint_says_so(tmp_path):
         make_agent().restore(tmp_path)
 
 
-@pytest.fixture
-def ctrl_c():
-    """Python's own handler, also where the tests were started in the background, with SIGINT ignored."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.parametrize("where", ["collect", "score", "step"])
 def test_ctrl_c_falls_between_iterations_so_that_what_is_saved_can_be_resumed(tmp_path, where):

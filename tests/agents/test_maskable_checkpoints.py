@@ -113,7 +113,7 @@ def test_a_damaged_checkpoint_says_what_is_damaged(saved, tmp_path, name):
 
 def test_a_summary_that_lacks_something_is_damaged(tmp_path):
     (tmp_path / "checkpoint.json").write_text(json.dumps({"agent": "maskable_ppo", "num_timesteps": 0}))
-    with pytest.raises(AgentError, match="is damaged: checkpoint.json lacks action_space, not_saved"):
+    with pytest.raises(AgentError, match="checkpoint.json lacks"):
         MaskablePPOAgent.load(tmp_path, letters_env)
 
 
