@@ -139,6 +139,5 @@ class Agent(ABC):
         from agents.play import play_texts, play_tokens
 
         play = play_tokens if self.level == "token" else play_texts
-        return play(
-            self, env, [int(index) for index in indices], dict(env_options or {}), deterministic, seed, sample, rows
-        )
+        wanted, options = [int(index) for index in indices], dict(env_options or {})
+        return play(self, env, wanted, options, deterministic, int(seed), sample, rows)
