@@ -1,7 +1,7 @@
 """One folder per run: configuration, TensorBoard events, sampled answers, checkpoints and the acceptance record.
 
 config.json         every setting
-preparation.json    seconds before the first iteration
+preparation.json    seconds that problems and warm-up took
 metrics.jsonl       one line per iteration
 tensorboard/        the same numbers
 samples.jsonl       sampled answers with their verdicts

@@ -1,4 +1,4 @@
-"""Reruns the code-repair preset with several seeds and prints the table of README.
+"""Reruns the code-repair preset with several seeds and prints the table of README, and how long each run took.
 
     python benchmarks/code_repair.py                       # three seeds, about half an hour on two cores
     python benchmarks/code_repair.py --seeds 0 --max-new-tokens 100 --env-options families core answer_format function

@@ -192,9 +192,11 @@ def draw(results: dict[str, list[dict[str, Any]]], path: Path, measure: str) -> 
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(7, 4))
-    for agent, runs in results.items():
+    for agent, runs in sorted(results.items(), key=lambda item: item[0] == "random"):
         curves = np.array([[point["sampled"][measure] for point in run["curve"]] for run in runs])
         tokens = np.mean([[point["tokens"] for point in run["curve"]] for run in runs], 0)
+        if not tokens.any():  # who samples nothing for training is as good everywhere
+            tokens = axes.get_xlim()[1] * np.linspace(0, 1, len(tokens))
         axes.plot(tokens, np.median(curves, 0), label=agent)
         axes.fill_between(tokens, curves.min(0), curves.max(0), alpha=0.15)
     axes.set(xlabel="tokens sampled for training", ylabel=f"held-out {measure}, sampled")
