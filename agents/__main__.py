@@ -213,7 +213,10 @@ def default_name(args: Evaluate) -> str:
 def main() -> None:
     """Run a command; a person's mistake is one sentence."""
     import tyro  # of the command line alone
+    from transformers.utils import logging
 
+    if not sys.stdout.isatty():
+        logging.disable_progress_bar()
     Command = Annotated[Evaluate, tyro.conf.subcommand("evaluate")] | Annotated[List, tyro.conf.subcommand("list")]
     try:
         args: Any = tyro.cli(Command)  # type: ignore[call-overload]
