@@ -144,7 +144,7 @@ def play_tokens(
         for start in range(0, len(indices), made.num_envs):
             chunk = indices[start : start + made.num_envs]
             padded = np.resize(chunk, made.num_envs).tolist()
-            draws = [seed, sample, *chunk]
+            draws = [seed, sample, start, *chunk]
             agent.seed(derived_seed(draws))
             rollout = collect(
                 made, engine, sampling, derived_generator(draws, device),
@@ -164,7 +164,6 @@ def play_texts(
     """Episodes of a text-level agent, each in a thread and an environment of its own."""
     make_text(env, options).close()  # refuses here, before any thread starts
     agent.seed(derived_seed([seed, sample, *indices]))
-
     stopped = threading.Event()
 
     def one(number: int) -> Episode:

@@ -229,6 +229,11 @@ def test_agents_that_predict_draw_other_answers_too_and_the_same_with_a_seed(nam
     assert play(1, seed=7)[0] != first
 
 
+def test_a_problem_that_is_asked_for_twice_gets_two_answers():
+    scores = [episode.score for episode in RandomAgent(12).play(token_env, [*range(8)] * 4, rows=16)]
+    assert scores[:16] != scores[16:]
+
+
 class Rows(gym.Wrapper):
     """Says in its info what `SyncVectorEnv` would make one array of."""
 
