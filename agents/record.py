@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agents.evaluate import Evaluation
@@ -29,7 +29,7 @@ def acceptance_record(
     after: Mapping[str, Evaluation],
     history: list[dict[str, float]],
     seconds: Mapping[str, float],
-    sensitivity: list[Sensitivity] | None = None,
+    sensitivity: Sequence[Sensitivity | Mapping[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """Everything the chapter asks for, as plain JSON.
 

@@ -2,6 +2,7 @@
 
 config.json         every setting
 preparation.json    seconds that problems and warm-up took
+sensitivity.json    which part of the reward rules the last batch's advantages
 metrics.jsonl       one line per iteration
 tensorboard/        the same numbers
 samples.jsonl       sampled answers with their verdicts

@@ -37,7 +37,7 @@ from agents.evaluate import Evaluation
 from agents.files import write_json
 from agents.jsonable import jsonable
 from agents.models import TinyConfig, add_adapter, build_tiny, load_pretrained, train_tokenizer
-from agents.perturbation import Sensitivity, reward_sensitivity
+from agents.perturbation import reward_sensitivity
 from agents.ppo import PPO, PPOBatch, PPOConfig
 from agents.record import acceptance_record
 from agents.report import Progress, result_table
@@ -145,12 +145,11 @@ def train(
     """The experiment itself, from the warm-up (or a checkpoint) to the table."""
     autocast = torch.bfloat16 if args.dtype == "bfloat16" else None
     seconds = {"problems": time.perf_counter() - started}
-    sensitivity: list[list[Sensitivity]] = []  # of the last batch
     warmed_up = run.checkpoint("warmed-up")
 
     def on_iteration(agent: PPO, metrics: dict[str, float], batch: PPOBatch) -> None:
         progress.iteration(agent, metrics, args.total_tokens)
-        sensitivity[:] = [reward_sensitivity(agent, batch)]
+        write_json(run.path / "sensitivity.json", {str(agent.iteration): reward_sensitivity(agent, batch)})
 
     if checkpoint is not None:  # whatever training changed later, the reference is this
         load_model(parts.model, warmed_up)
@@ -177,7 +176,9 @@ def train(
     after = evaluate_all(agent, parts.held_out, args)
     history = run.history()  # of all processes, when the run was resumed
     seconds["ppo"] = sum(metrics["seconds/iteration"] for metrics in history)
-    run.record(acceptance_record(agent, args, parts.task, before, after, history, seconds, *sensitivity))
+    kept = run.path / "sensitivity.json"  # of the last batch, by iteration
+    sensitivity = json.loads(kept.read_text()).get(str(agent.iteration)) if kept.exists() else None
+    run.record(acceptance_record(agent, args, parts.task, before, after, history, seconds, sensitivity))
     progress.close()
     progress.console.print(result_table(before, after))
     progress.console.print(f"{time.perf_counter() - started:.0f} s in all; run folder {run.path}")

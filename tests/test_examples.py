@@ -64,7 +64,7 @@ def test_smoke_run_writes_its_folder_and_a_checkpoint_anybody_loads(which, reque
     folder, _ = request.getfixturevalue(which)
     assert {path.name for path in folder.iterdir()} == {
         "before.json", "checkpoints", "config.json", "metrics.jsonl", "preparation.json", "record.json",
-        "samples.jsonl", "tensorboard",
+        "samples.jsonl", "sensitivity.json", "tensorboard",
     }  # fmt: skip
     assert {path.name for path in (folder / "checkpoints").iterdir()} == {"warmed-up", "last"}
     for name in ("warmed-up", "last"):
@@ -210,6 +210,9 @@ def test_a_killed_run_resumes_and_equals_one_that_was_not(tmp_path, options):
     for part in ("weights", "held_out", "tokens", "iterations", "update", "advantages", "reward_sensitivity"):
         assert records[0][part] == records[1][part], part
     assert records[0]["seconds"].keys() == records[1]["seconds"].keys()  # the warm-up's, too
+    (killed / "record.json").unlink()  # killed again, after the last iteration
+    assert run_script("--resume", killed).returncode == 0
+    assert json.loads((killed / "record.json").read_text())["reward_sensitivity"] == records[1]["reward_sensitivity"]
     assert (killed / "samples.jsonl").read_text() == (straight / "samples.jsonl").read_text()
 
 
