@@ -29,7 +29,7 @@ TINY_PPO = PPOConfig(
 
 
 def code_repair(args: Callable[..., Any]) -> Any:
-    """A 0.9M-parameter decoder that learns to repair functions on two CPU cores in under ten minutes.
+    """A 0.9M-parameter decoder that learns to repair functions on two CPU cores in about ten minutes.
 
     The core families only, since the whole of them takes longer to learn. Sampling at temperature 0.5 keeps the slips
     of a half-trained model from drowning the choices that matter; evaluation samples at the same temperature.
