@@ -17,6 +17,7 @@ import tyro
 import agents
 import llm_envs
 import reverse_words  # registers its task
+from agents.settings import check_ranges
 
 
 @dataclass
@@ -57,9 +58,7 @@ class Args:
     """Folder for the trained agent; none is written when not given."""
 
     def __post_init__(self) -> None:
-        for name in ("total_tokens", "eval_every", "eval_problems", "num_envs", "n_steps", "n_epochs", "batch_size"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        check_ranges(self, positive=("total_tokens", "eval_every", "eval_problems"))  # the agent checks the others
 
 
 def main(args: Args) -> float:

@@ -234,7 +234,7 @@ def test_the_example_runs_saves_and_refuses(tmp_path):
 def test_the_example_refuses_numbers_that_make_no_sense():
     refused = run_example("--eval-every", "0")
     assert refused.returncode == 2
-    assert "eval_every must be at least 1, got 0" in refused.stderr + refused.stdout
+    assert "eval_every must be > 0, got 0" in refused.stderr + refused.stdout
     refused = run_example("--learning-rate", "-1")
     assert refused.stderr == "error: learning_rate must be > 0, got -1.0\n"
 
